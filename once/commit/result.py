@@ -168,12 +168,12 @@ def classify_record(transaction: Transaction, stored: StoredRecord) -> CommitRes
     return CommitResult(CommitOutcome.PENDING, intent=stored.intent, since=stored.committed_at)
 
 
-_VALUES = re.compile(r"(AttributeValue: \{\w+:|Input collection \[|numeric value: ).*", re.DOTALL)
+_VALUES = r"(?s)(AttributeValue: \{\w+:|Input collection \[|numeric value: ).*"
 
 
 def refusal_text(message: str) -> str:
     """Return what DynamoDB says of a write that it refuses, without the values that it quotes."""
-    return _VALUES.sub(r"\1…", message)
+    return re.sub(_VALUES, r"\1…", message)
 
 
 def _invalid(actions: Collection[Action], reasons: Sequence[Reason]) -> InvalidWrite:

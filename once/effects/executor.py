@@ -7,7 +7,6 @@ compared with the form in which it would be kept; otherwise only a recovery woul
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from inspect import formatannotation, isawaitable
 from types import FunctionType
@@ -65,8 +64,7 @@ class EffectAttempt(Struct):
     outcome: Any = None
 
 
-@dataclass
-class EffectExecutor:
+class EffectExecutor(Struct):
     """Executes the effects of one consumer, which it has by name.
 
     A refusal is restored as one of the classes that the consumer answers with `@consumer.rejects`.

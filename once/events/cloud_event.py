@@ -109,7 +109,7 @@ class DataFault(ValueError):
     """A fault of data whose text names path and kind, and holds no value."""
 
 
-_FAULT_PATH = re.compile(r" - at (?:`key` in )?`\$[^`]*`\Z")
+_FAULT_PATH = r" - at (?:`key` in )?`\$[^`]*`\Z"
 _QUOTING = {
     "Invalid enum value": "none of the allowed values",
     "Invalid value": "the value is of no known tag",
@@ -135,7 +135,7 @@ def fault_text(error: Exception) -> str:
     if isinstance(cause, DataFault | OnceError):
         return str(error)
     text = str(error)
-    path = found[0] if (found := _FAULT_PATH.search(text)) else ""
+    path = found[0] if (found := re.search(_FAULT_PATH, text)) else ""
     if cause is not error or not isinstance(error, msgspec.MsgspecError):
         return f"{type(cause).__name__}{path}"
     return next((f"{kind}{path}" for q, kind in _QUOTING.items() if text.startswith(q)), text)

@@ -25,11 +25,11 @@ _FACTS_BYTES = 14 * 1024
 compressed original: after a redrive by SQS it has to fit beside new facts. Beside a body that led
 to an outcome, there is room for that: a body that was read is smaller."""
 
-_REPLACED = re.compile("%(?:0[0-8BCEF]|1[0-9A-F]|EF%BF%B[EF])")
+_REPLACED = "%(?:0[0-8BCEF]|1[0-9A-F]|EF%BF%B[EF])"
 _MAX_STAYS = 20
 _STAY_CHARACTERS = 120
 _EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
-_PLACE = re.compile(r"([!-~]{1,128}) ([0-9]{1,39})")
+_PLACE = r"([!-~]{1,128}) ([0-9]{1,39})"
 
 
 class Place(NamedTuple):
@@ -46,7 +46,7 @@ class Place(NamedTuple):
     @classmethod
     def read(cls, value: str) -> Self | None:
         """Return the place of a text of `once-group`; None if it is not one."""
-        found = _PLACE.fullmatch(value)
+        found = re.fullmatch(_PLACE, value)
         return found and cls(found[1], int(found[2]))
 
     def __str__(self) -> str:
@@ -158,7 +158,7 @@ def _gzip(original: OriginalMessage) -> dict[str, Any]:
 
 def sendable(body: str) -> bool:
     """Return whether SQS accepts a text as a body."""
-    return bool(body) and not NOT_ALLOWED.search(body)
+    return bool(body) and not re.search(NOT_ALLOWED, body)
 
 
 def text(value: str) -> "MessageAttributeValueTypeDef":
@@ -173,7 +173,7 @@ def described(error: OnceError) -> str:
 
 def allowed(value: str) -> str:
     """Return a text in which every character that SQS does not accept is replaced."""
-    return NOT_ALLOWED.sub("\ufffd", value)
+    return re.sub(NOT_ALLOWED, "\ufffd", value)
 
 
 def key_text(pk: str) -> str:
@@ -183,12 +183,12 @@ def key_text(pk: str) -> str:
     hexadecimal, such as `%00`. A key contains `%` only as `%23` and `%25`, so that no two keys have
     one text.
     """
-    return NOT_ALLOWED.sub(lambda found: quote(found[0], errors="replace"), pk)
+    return re.sub(NOT_ALLOWED, lambda found: quote(found[0], errors="replace"), pk)
 
 
 def key_of(value: str) -> str:
     """Return the dedup key of a text of `once-key`."""
-    return _REPLACED.sub(lambda found: unquote(found[0]), value)
+    return re.sub(_REPLACED, lambda found: unquote(found[0]), value)
 
 
 def first_seen(delivery: "Delivery") -> str:

@@ -49,7 +49,7 @@ def fuzz(
     processes: Processes = 2,
     replay: Annotated[Path | None, typer.Option(envvar="REPLAY")] = None,
 ) -> None:
-    """Test the parsers with a million messages, events, webhooks and batches."""
+    """Test the parsers with a million messages, events, webhooks, commands and batches."""
     from proof.fuzz import command
 
     raise typer.Exit(command.replay(replay) if replay else command.run(inputs, seed, processes))

@@ -10,16 +10,17 @@ from typing import Any
 from rich.console import Console
 
 from proof import report
-from proof.fuzz import cost, deliveries, messages, reading, values, webhooks
+from proof.fuzz import commands, cost, deliveries, messages, reading, values, webhooks
 from proof.fuzz.search import Found, Parser, fuzz
 from proof.workers import Part, run_parts
 
 NAME = "fuzz"
 PARSERS = (
-    Parser("strict_json", 36, 0.4, messages.json_text, values.check_json),
+    Parser("strict_json", 32, 0.4, messages.json_text, values.check_json),
     Parser("intake", 32, 0.8, reading.draw_message, reading.check_message),
     Parser("identity", 24, 0.8, values.draw_events, values.check_events),
     Parser("webhooks", 4, 2.6, webhooks.draw, webhooks.check),
+    Parser("commands", 4, 2.4, commands.draw, commands.check),
     Parser("batch", 4, 4.2, deliveries.draw_batch, deliveries.check_batch),
 )
 

@@ -9,10 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from once.commands import http_door
+from once.commands.answer import Reply
 from once.commit.result import COMMITTED
 from once.events import identity, strict_json
 from once.intake.reader import Delivery
 from once.runtime.deadline import Deadline
+from once.runtime.lambda_http import Request, claims_of
 from proof.fuzz import search
 from proof.fuzz.command import PARSERS
 from proof.fuzz.search import Found
@@ -22,6 +25,7 @@ SEED, MOST = "20260", 4000
 
 _check_limits = strict_json._check_limits
 _digest = identity.digest
+_key_in = http_door.key_in
 _HANDLER = "failures.failure_handler.FailureHandler"
 
 
@@ -120,9 +124,37 @@ BROKEN: dict[tuple[str, str], dict[str, tuple[str, Any]]] = {
         "the content type decides": ("webhook._data", by_content_type),
         "another type is a duplicate": ("endpoint.Profile.has_signed_type", True),
     },
+    ("commands", "once.commands.http_door"): {
+        "a key without parameters": ("_KEY_ITEM", re.compile(f" *{http_door._STRING} *")),
+        "a key of a list": ("_KEY_ITEM", re.compile(f"{http_door._KEY_ITEM.pattern}.*", re.A)),
+        "parameters in any script": ("_KEY_ITEM", re.compile(http_door._KEY_ITEM.pattern)),
+        "escapes are part of a key": ("_ESCAPED", re.compile("(?!)")),
+        "keys of any length": ("MAX_KEY_BYTES", 10**9),
+        "a key with its parameters": ("key_in", lambda header: _key_in(header) and header),
+        "a number is a key": ("_BARE_UUID", re.compile(r" *([\w-]+) *")),
+    },
+    ("commands", "once.commands"): {
+        "one scope": ("scope.Scope.of", lambda *_: "any"),
+        "a blank caller": ("scope.Scope.of", lambda _, event: json.dumps(claims_of(event))),
+        "one shape of answers": ("http_door.answer_to", lambda _, answer: answer),
+    },
+    ("commands", "once.commands.runner"): {
+        "an answer is not repeated": ("CommandRunner._repeated", lambda *_: Reply(201, {}, b"{}")),
+    },
 }
 """By parser and module: titles, names in the module, and replacements for them."""
-WITHOUT_NFC = edit(identity.canonical, 'unicodedata.is_normalized("NFC", form.decode())', "True")
+_HEADERS = '",".join(map(_text, values))'
+EDITS: dict[str, tuple[str, Change]] = {
+    "form without NFC": (
+        "identity",
+        edit(identity.canonical, 'unicodedata.is_normalized("NFC", form.decode())', "True"),
+    ),
+    "the first of two headers": ("commands", edit(Request.of, _HEADERS, "_text(values[0])")),
+    "names of headers in their case": (
+        "commands",
+        edit(Request.of, "_text(name).lower()", "_text(name)"),
+    ),
+}
 
 FOUND = {
     "no depth limit": "a text that is not strict JSON is refused",
@@ -131,6 +163,11 @@ FOUND = {
     "no commit": "an acknowledged message is committed",
     "the content type decides": "signed bytes are read in one way",
     "another type is a duplicate": "a type is never a duplicate",
+    "a key without parameters": "a well-formed key is read, and no other",
+    "a key of a list": "a well-formed key is read, and no other",
+    "parameters in any script": "a well-formed key is read, and no other",
+    "keys of any length": "a well-formed key is read, and no other",
+    "one scope": "a record has the key that was sent, and its sender",
     "no tolerance": "a signed time is timely on both sides",
     "tolerance of the past only": "a signed time is timely on both sides",
 }
@@ -153,7 +190,7 @@ def test_sound_parsers_pass_the_short_form(
             for (parser, module), cases in BROKEN.items()
             for title, (name, replacement) in cases.items()
         ),
-        pytest.param("identity", WITHOUT_NFC, id="form without NFC"),
+        *(pytest.param(*case, id=title) for title, case in EDITS.items()),
     ],
 )
 def test_a_broken_parser_is_caught(

@@ -100,7 +100,7 @@ class Shop:
     @cached_property
     def callers(self) -> list[Caller]:
         """Two callers of its API, each a user of IAM, whose keys are apart."""
-        iam, url = self.aws.client("iam"), api_url(self.aws.client, self.deployment.service)
+        iam, url = self.aws.client("iam"), api_url(self.deployment)
         trust = ssl.create_default_context(cafile=str(self.aws.certificate))
         found = []
         for user in _USERS:

@@ -1,7 +1,7 @@
 """Server of the embedded AWS: MiniStack, with functions that start as Lambda starts them.
 
 The Python of the embedded AWS's own virtual environment runs this file as a script, with the
-arguments of hypercorn. Four things differ from MiniStack alone:
+arguments of hypercorn. Five things differ from MiniStack alone:
 
 - A package is unpacked once, and what two packages have in common is unpacked once for both. By
   itself, MiniStack unpacks a package again for each process of a function. The example's largest
@@ -10,6 +10,8 @@ arguments of hypercorn. Four things differ from MiniStack alone:
 - A function runs on the Python that its package was built for, without any installed package.
 - An error while a function is loaded is in the function's log, in the form of Lambda's runtime.
 - A file that a function's variable `ONCE_PRELOAD` names runs before the handler is loaded.
+- The address of an HTTP API is a path below the one URL. By itself, MiniStack gives it a name under
+  an IP address, which no client can resolve.
 """
 
 import hashlib
@@ -154,10 +156,25 @@ def replace_worker(runtime: Any) -> None:
     runtime._PYTHON_WORKER_SCRIPT = script  # noqa: SLF001
 
 
+def address_apis(apigateway: Any) -> None:
+    """Let MiniStack's module of HTTP APIs give each an address that clients reach."""
+
+    class Apis(type(apigateway._apis)):  # type: ignore[misc] # noqa: SLF001
+        """All HTTP APIs. What is stored is also what CloudFormation returns of an API."""
+
+        def __setitem__(self, api_id: str, api: dict[str, Any]) -> None:
+            address = f"{apigateway._HOST}:{apigateway._PORT}"  # noqa: SLF001
+            api["apiEndpoint"] = f"https://{address}/_aws/execute-api/{api_id}"
+            super().__setitem__(api_id, api)
+
+    apigateway._apis = Apis()  # noqa: SLF001
+
+
 def main() -> None:
     """Run hypercorn with the arguments of this process."""
     zipfile.ZipFile = PackageFile  # type: ignore[misc]
     replace_worker(import_module("ministack.core.lambda_runtime"))
+    address_apis(import_module("ministack.services.apigateway"))
     sys.exit(import_module("hypercorn.__main__").main())
 
 

@@ -3,10 +3,9 @@
 import http.client
 import json
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlsplit
 
 from botocore.auth import SigV4Auth
@@ -14,8 +13,8 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials, ReadOnlyCredentials
 
 from demo.traffic.plan import Loss, OrderRequest
-from emulator.connection import HOST
 from once.ops.aws.clients import ATTEMPTS, THREADS, pause
+from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError
 
 PATH = "/orders"
@@ -59,17 +58,17 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Caller:
-    """A client of the shop's API with credentials of IAM.
+    """A client of the shop's API.
 
     Attributes:
         url: the address of the API.
-        credentials: those of the user or role that signs.
+        credentials: those of the user or role of IAM that signs; None for unsigned requests.
         region: the region of the API.
         trust: the certificates that are trusted.
     """
 
     url: str
-    credentials: Credentials | ReadOnlyCredentials
+    credentials: Credentials | ReadOnlyCredentials | None
     region: str
     trust: ssl.SSLContext
 
@@ -95,25 +94,24 @@ class Caller:
 
     def post(self, request: OrderRequest, loss: Loss | None = None) -> Answer | None:
         """Make one attempt, and return its answer; None if there is none, or if it is lost."""
+        key = {"idempotency-key": f'"{request.order.key}"'}
+        return self.send(request.body.encode(), key, loss)
+
+    def send(
+        self, body: bytes, headers: Mapping[str, str], loss: Loss | None = None
+    ) -> Answer | None:
+        """Send a body to the orders; return the answer, None if there is none, or if it is lost."""
         address = urlsplit(self.url)
-        host, body = address.netloc, request.body.encode()
-        headers = {
-            "host": host,
-            "content-type": "application/json",
-            "idempotency-key": f'"{request.order.key}"',
-        }
-        signed = AWSRequest("POST", f"https://{host}{PATH}", headers, body)
-        SigV4Auth(self.credentials, "execute-api", self.region).add_auth(signed)
-        name = str(address.hostname)
-        # The embedded AWS has one address, and finds an API by the header Host.
+        path = f"{address.path.rstrip('/')}{PATH}"
+        headers = {"host": address.netloc, "content-type": "application/json", **headers}
+        request = AWSRequest("POST", f"https://{address.netloc}{path}", headers, body)
+        if self.credentials is not None:
+            SigV4Auth(self.credentials, "execute-api", self.region).add_auth(request)
         connection = http.client.HTTPSConnection(
-            HOST if name.endswith(HOST) else name,
-            address.port,
-            timeout=_TIMEOUT_SECONDS,
-            context=self.trust,
+            str(address.hostname), address.port, timeout=_TIMEOUT_SECONDS, context=self.trust
         )
         try:
-            connection.request("POST", PATH, body, dict(signed.headers))
+            connection.request("POST", path, body, dict(request.headers))
             if loss is Loss.UNSEEN:
                 return None
             answer = connection.getresponse()
@@ -141,14 +139,6 @@ def place_orders(callers: Sequence[Caller], requests: Sequence[OrderRequest]) ->
         return list(pool.map(lambda each: callers[each.caller].place(each), requests))
 
 
-def api_url(client_of: Callable[[str], Any], service: str) -> str:
-    """Return the address of the shop's API.
-
-    Raises:
-        OpsError: it is not deployed.
-    """
-    name = f"{service}-checkout"
-    for api in client_of("apigatewayv2").get_apis(MaxResults="500")["Items"]:
-        if api["Name"] == name:
-            return str(api["ApiEndpoint"])
-    raise OpsError(f"there is no HTTP API {name!r}: deploy the shop")
+def api_url(deployment: Deployment) -> str:
+    """Return the address of the shop's API."""
+    return str(deployment.door("checkout").url)

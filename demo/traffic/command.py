@@ -60,7 +60,7 @@ def send(
     if found is None:
         raise OpsError("there are no AWS credentials: requests to the shop's API are signed")
     caller = Caller(
-        url=api_url(client, _SERVICE),
+        url=api_url(deployment),
         credentials=found.get_frozen_credentials(),
         region=client("sqs").meta.region_name,
         trust=ssl.create_default_context(cafile=os.environ.get("AWS_CA_BUNDLE")),

@@ -27,11 +27,11 @@ _LOGGED = {
 """The fields of the access log, and their variables."""
 
 
-def make_api(owner: FunctionConstruct, requests_a_second: int) -> apigateway.HttpStage:
+def make_api(owner: FunctionConstruct, requests_a_second: int) -> tuple[apigateway.HttpApi, str]:
     """Make an HTTP API in front of a function, with a throttle above which it answers 429.
 
     Returns:
-        Its stage, which has the address. `add_routes` adds its routes.
+        The API, to which `add_routes` adds its routes, and its address with a slash at its end.
     """
     api = apigateway.HttpApi(owner, "Api", api_name=owner.full_name, create_default_stage=False)
     stage = apigateway.HttpStage(
@@ -64,7 +64,8 @@ def make_api(owner: FunctionConstruct, requests_a_second: int) -> apigateway.Htt
         ),
         format=f"{{{fields}}}",
     )
-    return stage
+    # The stage's own address is put together from the region, and is wrong on the embedded AWS.
+    return api, f"{api.api_endpoint}/"
 
 
 def add_routes(

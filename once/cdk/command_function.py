@@ -111,8 +111,7 @@ class CommandFunction(FunctionConstruct):
                 after=[relay.alias] if relay else [],
             )
             if api is None and props.routes:
-                stage = make_api(self, props.requests_a_second)
-                api, self.url = stage.api, stage.url
+                api, self.url = make_api(self, props.requests_a_second)
             if api is not None and props.auth is not None:
                 add_routes(self, api, props.routes, props.auth)
         self.dashboard_row, alarms = monitor_commands(self)

@@ -120,10 +120,9 @@ class WebhookFunction(FunctionConstruct):
             after=[relay.alias] if relay else [],
         )
         if props.http_api:
-            stage = make_api(self, REQUESTS_A_SECOND)
+            api, self.url = make_api(self, REQUESTS_A_SECOND)
             # Providers sign their requests, and only the function can check a signature.
-            add_routes(self, stage.api, [ANY_REQUEST], Auth.public())
-            self.url = stage.url
+            add_routes(self, api, [ANY_REQUEST], Auth.public())
         else:  # open to everybody
             none = lambda_.FunctionUrlAuthType.NONE
             self.url = self.alias.add_function_url(auth_type=none).url

@@ -1,5 +1,6 @@
 """Request for a command with its key, as a client of the HTTP API sends it: `once send --route`."""
 
+import os
 import re
 import shlex
 from dataclasses import dataclass
@@ -82,7 +83,8 @@ def send_command(
     if options.sign:
         _sign(request)
     try:
-        answer = URLLib3Session().send(request.prepare())
+        session = URLLib3Session(verify=os.environ.get("AWS_CA_BUNDLE") or True)
+        answer = session.send(request.prepare())
     except BotoCoreError as error:
         raise OpsError(
             f"{error}; perhaps it took effect: send it again with --key {shlex.quote(key)}, and if "

@@ -8,6 +8,8 @@ import aws_cdk as cdk
 
 from once.cdk import (
     GITHUB,
+    Auth,
+    CommandProps,
     ConsumerProps,
     Dedup,
     DeploymentConfig,
@@ -21,6 +23,7 @@ from once.cdk import (
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
 from stacks.webhooks import WEBHOOKS
+from tests.e2e.issuer import AUDIENCE
 
 FUNCTIONS = Path(__file__).resolve().parent / "functions"
 CONTROLS = TableProps("controls", "id")
@@ -111,8 +114,21 @@ NO_FOLDERS = FUNCTIONS / "none"
 
 
 def build_service(app: cdk.App) -> None:
-    """Add the shop with all further consumers to an app."""
-    registry = replace(REGISTRY, consumers=(*CONSUMERS, *MORE), webhooks=INGRESS).located()
+    """Add the shop with all further lines to an app; its context has the issuer of tokens."""
+    desk = CommandProps(
+        "desk",
+        tables=(COUNTERS,),
+        routes={"POST /orders": "count-visit"},
+        auth=Auth.jwt(app.node.get_context("issuer"), AUDIENCE),
+        folder=FUNCTIONS / "desk",
+        aws_services=(),
+    )
+    registry = replace(
+        REGISTRY,
+        consumers=(*CONSUMERS, *MORE),
+        commands=(*REGISTRY.commands, desk),
+        webhooks=INGRESS,
+    ).located()
     assemble(app, replace(registry, functions=NO_FOLDERS))
 
 

@@ -1,75 +1,32 @@
 """Commands on the deployed service: orders over HTTP, signed, repeated, and answered the same."""
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from dataclasses import replace
+from typing import Any
 
 import pytest
-import urllib3
-from botocore.auth import SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
 
 from demo.quiescence import wait_until
-from once.commands.answer import REPEATED
-from once.names import StackOutput
+from demo.shop import Shop
+from demo.traffic.caller import Answer, Caller
 from tests.e2e.deployment import REST_SECONDS, Deployment
+from tests.e2e.issuer import Issuer, new_key
 from tests.e2e.test_orders import shelf, unique
 
-INVOKE = {
-    "Version": "2012-10-17",
-    "Statement": [{"Effect": "Allow", "Action": "execute-api:Invoke", "Resource": "*"}],
-}
+
+def posted(caller: Caller, order: Any, **headers: str) -> Answer:
+    """Post an order with further headers; return its answer."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    answer = caller.send(json.dumps(order).encode(), named)
+    assert answer is not None
+    return answer
 
 
-class Answered(NamedTuple):
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def kind(self) -> str:
-        """The anchor of the problem's type."""
-        return str(json.loads(self.body)["type"]).rpartition("#")[2]
-
-
-class Client:
-    """A client of the shop's API, which signs its requests as an IAM user."""
-
-    def __init__(self, service: Deployment, user: str) -> None:
-        self._aws = service.aws
-        iam = service.aws.client("iam")
-        iam.create_user(UserName=user)
-        iam.put_user_policy(UserName=user, PolicyName="Invoke", PolicyDocument=json.dumps(INVOKE))
-        made = iam.create_access_key(UserName=user)["AccessKey"]
-        self._credentials = Credentials(made["AccessKeyId"], made["SecretAccessKey"])
-        url = outputs(service)[f"{StackOutput.COMMANDS_URL}Checkout"]
-        api = str(urlsplit(url).hostname).partition(".")[0]
-        address = urlsplit(service.aws.endpoint)
-        # The embedded AWS has one address, and finds an API by the header Host.
-        self._host = f"{api}.execute-api.{address.hostname}"
-
-    def post(self, order: Any, *, signed: bool = True, **headers: str) -> Answered:
-        body = json.dumps(order).encode()
-        headers = {"host": self._host, "content-type": "application/json"} | {
-            name.replace("_", "-"): value for name, value in headers.items()
-        }
-        request = AWSRequest("POST", f"https://{self._host}/orders", headers, body)
-        if signed:
-            SigV4Auth(self._credentials, "execute-api", "us-east-1").add_auth(request)
-        with urllib3.PoolManager(ca_certs=str(self._aws.certificate), retries=False) as pool:
-            url = f"{self._aws.endpoint}/orders"
-            answer = pool.request("POST", url, body=body, headers=dict(request.headers))
-        found = {name.lower(): value for name, value in answer.headers.items()}
-        return Answered(answer.status, found, answer.data)
-
-
-def outputs(service: Deployment) -> dict[str, str]:
-    [stack] = service.aws.client("cloudformation").describe_stacks(StackName="once-service")[
-        "Stacks"
-    ]
-    return {each["OutputKey"]: each["OutputValue"] for each in stack["Outputs"]}
+def kind(answer: Answer) -> str:
+    """Return the anchor of the type of a problem."""
+    return str(json.loads(answer.body)["type"]).rpartition("#")[2]
 
 
 def order(service: Deployment, **changes: Any) -> dict[str, Any]:
@@ -85,21 +42,21 @@ def order(service: Deployment, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def clients(service: Deployment) -> tuple[Client, Client]:
-    return Client(service, "browser"), Client(service, "partner")
+def callers(service: Deployment) -> list[Caller]:
+    return Shop(service.aws, service.sandbox, service.parts).callers
 
 
 def test_an_order_that_is_posted_again_is_answered_by_the_same_bytes_and_placed_once(
-    service: Deployment, clients: tuple[Client, Client]
+    service: Deployment, callers: list[Caller]
 ) -> None:
-    client, _ = clients
+    caller, _ = callers
     placed, key = order(service), f'"{unique("key")}"'
-    first = client.post(placed, idempotency_key=key)
-    assert (first.status, REPEATED in first.headers) == (202, False)
+    first = posted(caller, placed, idempotency_key=key)
+    assert (first.status, first.repeated) == (202, False)
     with ThreadPoolExecutor(4) as pool:
-        again = list(pool.map(lambda _: client.post(placed, idempotency_key=key), range(4)))
+        again = list(pool.map(lambda _: posted(caller, placed, idempotency_key=key), range(4)))
     assert {(each.status, each.body) for each in again} == {(202, first.body)}
-    assert {each.headers[REPEATED] for each in again} == {"true"}
+    assert all(each.repeated for each in again)
     name = placed["order_id"]
     wait_until(
         "the order is paid",
@@ -111,32 +68,72 @@ def test_an_order_that_is_posted_again_is_answered_by_the_same_bytes_and_placed_
 
 
 def test_requests_that_are_not_commands_change_nothing(
-    service: Deployment, clients: tuple[Client, Client]
+    service: Deployment, callers: list[Caller]
 ) -> None:
-    client, _ = clients
+    caller, _ = callers
     placed, key = order(service), f'"{unique("key")}"'
-    assert client.post(placed, idempotency_key=key).status == 202
-    other = client.post(placed | {"email": "other@example.com"}, idempotency_key=key)
-    assert (other.status, other.kind) == (422, "key-reused")
+    assert posted(caller, placed, idempotency_key=key).status == 202
+    other = posted(caller, placed | {"email": "other@example.com"}, idempotency_key=key)
+    assert (other.status, kind(other)) == (422, "key-reused")
     unsent = order(service)
-    missing = client.post(unsent)
-    assert (missing.status, missing.kind) == (400, "key-missing")
-    malformed = client.post(unsent, idempotency_key="no quotes")
-    assert (malformed.status, malformed.kind) == (400, "key-malformed")
-    assert client.post(unsent, idempotency_key=key, signed=False).status == 403
+    missing = posted(caller, unsent)
+    assert (missing.status, kind(missing)) == (400, "key-missing")
+    malformed = posted(caller, unsent, idempotency_key="no quotes")
+    assert (malformed.status, kind(malformed)) == (400, "key-malformed")
+    assert posted(replace(caller, credentials=None), unsent, idempotency_key=key).status == 403
     assert service.get("orders", order_id=unsent["order_id"]) == {}
 
 
 def test_two_callers_may_choose_one_key_and_none_gets_the_answer_of_the_other(
-    service: Deployment, clients: tuple[Client, Client]
+    service: Deployment, callers: list[Caller]
 ) -> None:
     key, orders = f'"{unique("key")}"', [order(service), order(service)]
-    answers = [c.post(o, idempotency_key=key) for c, o in zip(clients, orders, strict=True)]
+    answers = [posted(c, o, idempotency_key=key) for c, o in zip(callers, orders, strict=True)]
     assert [json.loads(each.body)["order_id"] for each in answers] == [
         each["order_id"] for each in orders
     ]
-    taken = clients[0].post(orders[1], idempotency_key=f'"{unique("key")}"')
+    taken = posted(callers[0], orders[1], idempotency_key=f'"{unique("key")}"')
     assert (taken.status, json.loads(taken.body)["title"]) == (
         409,
         "There is an order with this id",
     )
+
+
+def test_a_command_is_sent_by_once_send_to_the_address_that_was_deployed(
+    service: Deployment,
+) -> None:
+    placed, key = order(service), unique("key")
+    sent = ("send", "--to", "checkout", "--route", "POST /orders", "--sign", "--key", key, "--json")
+    first, again = (json.loads(service.ops(*sent, "--data", json.dumps(placed))) for _ in "12")
+    assert (first["status"], first["repeated"]) == (202, False)
+    assert again == first | {"repeated": True}
+    other = placed | {"email": "other@example.com"}
+    refused = json.loads(service.ops(*sent, "--data", json.dumps(other), code=1))
+    assert (refused["status"], refused["repeated"]) == (422, False)
+
+
+def test_a_bearer_of_a_token_is_the_one_that_its_issuer_names(
+    service: Deployment, callers: list[Caller], issuer: Issuer
+) -> None:
+    url = service.parts.door("desk").url
+    desk = replace(callers[0], url=url, credentials=None)
+    key, visit = f'"{unique("key")}"', {"visitor": unique("visitor")}
+
+    def visited(token: str) -> Answer:
+        return posted(desk, visit, idempotency_key=key, authorization=f"Bearer {token}")
+
+    first, again = visited(issuer.token("alice")), visited(issuer.token("alice"))
+    assert (first.status, again) == (201, replace(first, repeated=True))
+    other = visited(issuer.token("bob"))
+    assert (other.status, other.repeated, other.body == first.body) == (201, False, False)
+    now = int(time.time())
+    refused = (
+        issuer.token("alice", key=new_key()),
+        issuer.token("alice", aud="another"),
+        issuer.token("alice", iss="http://another"),
+        issuer.token("alice", exp=now - 1),
+        issuer.token("alice", nbf=now + 600),
+        "",
+    )
+    assert {visited(token).status for token in refused} == {401}
+    assert service.get("counters", id=visit["visitor"])["amount"] == "2"

@@ -255,7 +255,7 @@ def shop(tmp_path: Path) -> Iterator[ShopApi]:
 def caller(shop: ShopApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Caller:
     monkeypatch.setattr("demo.traffic.caller.pause", lambda _: None)
     trust = ssl.create_default_context(cafile=str(tmp_path / "server.crt"))
-    url = f"https://api.execute-api.{HOST}:{shop.server_port}"
+    url = f"https://{HOST}:{shop.server_port}/_aws/execute-api/api"
     return Caller(url, Credentials("AKI", "secret"), "us-east-1", trust)
 
 

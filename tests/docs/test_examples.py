@@ -20,6 +20,7 @@ from once.cdk.checks.consumer_props import line_group_faults
 from once.cdk.checks.consumer_set import group_set_faults
 from once.testing import FakeAws, cloud_event
 from tests.architecture.imports import ROOT
+from tests.once.dynamodb_cases import OTHERWISE_EMBEDDED
 from tests.once.outbox.test_publisher import Topic
 
 README = ROOT / "README.md"
@@ -154,6 +155,11 @@ def test_the_tests_of_the_testing_page_pass(once_aws: Callable[..., FakeAws]) ->
     for test in tests:
         BackendDict.reset()
         test(names["aws"].__wrapped__(once_aws))
+
+
+def test_the_testing_page_has_each_difference_of_the_embedded_aws() -> None:
+    page = (ROOT / "docs" / "testing.md").read_text()
+    assert {name for name in OTHERWISE_EMBEDDED if f"| {name} |" not in page} == set()
 
 
 def test_the_effect_and_its_test_run() -> None:

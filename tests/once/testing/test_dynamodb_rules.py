@@ -6,16 +6,7 @@ import pytest
 
 from once.commit.result import CommitOutcome
 from once.errors import ConditionFailed, InvalidWrite
-from stacks.folders import ROOT
-from tests.once.dynamodb_cases import (
-    ACCEPTED,
-    CONDITIONS,
-    INVALID,
-    ITEM,
-    OTHERWISE_EMBEDDED,
-    REFUSED,
-    Write,
-)
+from tests.once.dynamodb_cases import ACCEPTED, CONDITIONS, INVALID, ITEM, REFUSED, Write
 from tests.once.support import COUNTERS, Bench, calls
 
 
@@ -50,11 +41,6 @@ def test_a_write_over_a_rule_is_refused_with_table_place_and_remedy_and_no_value
     assert "counters" in str(raised.value)
     assert "SECRET" not in str(raised.value)
     assert ("money" in str(raised.value)) is ("float" in str(raised.value))
-
-
-def test_the_page_has_each_difference_of_the_embedded_aws() -> None:
-    page = (ROOT / "docs/testing.md").read_text("utf-8")
-    assert {name for name in OTHERWISE_EMBEDDED if f"| {name} |" not in page} == set()
 
 
 @pytest.mark.parametrize("write", INVALID.values(), ids=INVALID)

@@ -34,6 +34,7 @@ from once.cdk.packaging.function_package import (
     locks_of,
     package,
 )
+from once.cdk.retained_data import RetainedTable
 from once.cdk.synth_error import SynthError
 from stacks.folders import ROOT
 from tests.cdk.packages import EVERY, HERE, LOCK, Function, names, tree
@@ -206,8 +207,8 @@ def test_an_asset_is_the_package_without_bytecode_that_others_leave_in_it(
             (folder / "once" / "__pycache__" / name).touch()
         out = tmp_path / f"out-{number}"
         stack = cdk.Stack(cdk.App(outdir=str(out)), "loyalty")
+        tables = {each.name: RetainedTable(stack, each.name, each) for each in LOYALTY.tables}
         dedup = DedupTable(stack, "dedup")
-        tables = {each.name: dedup for each in LOYALTY.tables}
         IdempotentConsumer(stack, LOYALTY, dedup_table=dedup, tables=tables)
         stack.node.root.synth()  # type: ignore[attr-defined]
         [asset] = out.glob("asset.*")

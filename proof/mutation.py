@@ -86,22 +86,7 @@ GROUPS = {
         ("webhooks.captured_webhook", "webhooks.ingress", "webhooks.signature", "webhooks.webhook"),
         ("golden/test_captures.py", "once/webhooks"),
     ),
-    "commands": Group(
-        (
-            *("commands.answer", "commands.handlers", "commands.http_door", "commands.routes"),
-            *("commands.runner", "commands.scope", "runtime.lambda_http"),
-        ),
-        ("once/commands", "once/runtime/test_lambda_http.py", "once/webhooks/test_ingress.py"),
-    ),
     "producer": Group(("producer",), ("once/test_producer.py",)),
-    "models": Group(
-        ("events.models",),
-        (
-            *("once/events/test_models.py", "once/events/test_model_round_trips.py"),
-            "once/events/test_pydantic_rules.py",
-        ),
-    ),
-    "dynamodb rules": Group(("dynamodb_rules",), ("once/testing/test_dynamodb_rules.py",)),
     "failures": Group(
         (
             *("failures.circuit_breaker", "failures.quarantine", "failures.failure_handler"),

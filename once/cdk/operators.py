@@ -9,6 +9,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
+from once.cdk.command_function import CommandFunction
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.idempotent_consumer import IdempotentConsumer
 from once.cdk.nag import acknowledge_pattern
@@ -55,6 +56,7 @@ class OperatorPolicies(Construct):
         consumers: the consumers whose queues and logs are opened.
         dedup_table: the table of dedup records.
         topics: the topics of the deployment.
+        commands: the functions with commands, whose logs are opened.
         relay: the outbox relay, if there is one.
         unrouted: the unrouted events, if any are kept.
         operator_log: the log group of the operators' changes.
@@ -73,6 +75,7 @@ class OperatorPolicies(Construct):
         consumers: Sequence[IdempotentConsumer],
         dedup_table: dynamodb.ITable,
         topics: Topics,
+        commands: Sequence[CommandFunction] = (),
         relay: OutboxRelay | None = None,
         unrouted: UnroutedEvents | None = None,
         operator_log: logs.ILogGroup,
@@ -87,6 +90,7 @@ class OperatorPolicies(Construct):
         config = config or DeploymentConfig.from_context(self.node)
         self._dedup_table, self._operator_log = dedup_table, operator_log
         self._relay, self._unrouted, self._topics = relay, unrouted, topics
+        self._commands = commands
         # They look at any data, and send it as producers do.
         objects = ("*",), (f"{PRODUCER_OBJECTS}*",)
         self._claims = None if claims is None else ClaimAccess(claims, *objects)
@@ -181,7 +185,7 @@ class OperatorPolicies(Construct):
         )
         yield allow("ReadMetrics", ["cloudwatch:GetMetricData"], "*")
         yield allow("ReadMappings", ["lambda:ListEventSourceMappings"], "*")
-        functions = filter(None, (self._relay, self._unrouted))
+        functions = filter(None, (*self._commands, self._relay, self._unrouted))
         own_logs = (self._operator_log, *(each.log_group for each in functions))
         arns = [each.log_group_arn for each in own_logs]
         yield allow("ReadOwnLogs", ["logs:FilterLogEvents"], *arns)

@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -83,7 +83,8 @@ def send_command(
     if options.sign:
         _sign(request)
     try:
-        session = URLLib3Session(verify=os.environ.get("AWS_CA_BUNDLE") or True)
+        verify: Any = os.environ.get("AWS_CA_BUNDLE") or True
+        session = URLLib3Session(verify=verify)
         answer = session.send(request.prepare())
     except BotoCoreError as error:
         raise OpsError(

@@ -75,7 +75,7 @@ _JUNK = (
     *(";a=1," * 2000, ";a" * 5000 + ";", '"k"', _UUID),
 )
 _NAMES = ("idempotency-key", "Idempotency-Key", "IDEMPOTENCY-KEY", "iDEMPOTENCY-kEY")
-_CALLERS = (
+_CALLERS: tuple[Any, ...] = (
     *("alice", "alice", "alice", "alice", "é", "a" * 3000, "[]", '"', "#", 7),
     *(" ", "", None, [], "\ud800"),
 )

@@ -115,7 +115,7 @@ def test_a_command_is_sent_by_once_send_to_the_address_that_was_deployed(
 def test_a_bearer_of_a_token_is_the_one_that_its_issuer_names(
     service: Deployment, callers: list[Caller], issuer: Issuer
 ) -> None:
-    url = service.parts.door("desk").url
+    url = str(service.parts.door("desk").url)
     desk = replace(callers[0], url=url, credentials=None)
     key, visit = f'"{unique("key")}"', {"visitor": unique("visitor")}
 

@@ -1,5 +1,7 @@
 """A function's entry: it starts only if handlers, settings and environment agree."""
 
+import subprocess
+import sys
 from typing import Any, cast
 
 import pytest
@@ -97,3 +99,17 @@ def test_a_batch_without_failures_uses_no_sqs_client(start: Start) -> None:
     aws.runtime = replace(aws.runtime, sqs=cast("Any", None))
     assert failures(aws.deliver(note(), note())) == []
     assert amounts(aws) == {"a": 2}
+
+
+def modules_of(*imports: str) -> int:
+    """Return the number of modules that imports load besides boto3 with a client."""
+    lines = (
+        *("import sys, boto3", "boto3.client('dynamodb', 'us-east-1')", "before = {*sys.modules}"),
+        *(*imports, "print(len({*sys.modules} - before))"),
+    )
+    return int(subprocess.check_output([sys.executable, "-c", "\n".join(lines)]))
+
+
+def test_a_function_with_commands_loads_no_more_than_a_consumer() -> None:
+    commands = ("from once.commands import handlers, http_door, scope",)
+    assert modules_of(*commands) <= modules_of("import once.consumer")

@@ -68,7 +68,7 @@ def test_an_id_derives_from_type_and_key_and_two_runs_send_the_same_bytes() -> N
 
 
 REFUSED: dict[str, tuple[type[OnceError], str, dict[str, Any]]] = {
-    "no identity": (NoKey, "has no id", {"key": None}),
+    "no identity": (NoKey, "has no id: .* run of the program must give the same", {"key": None}),
     "two identities": (NoKey, "either key=", {"event_id": "e"}),
     "a blank key": (NoKey, "has no id", {"key": " "}),
     "a blank id": (NoKey, "has no id", {"key": None, "event_id": ""}),
@@ -77,6 +77,7 @@ REFUSED: dict[str, tuple[type[OnceError], str, dict[str, Any]]] = {
     "a type that no queue selects": (InvalidWrite, "by no queue", {"event_type": "a*"}),
     "no number": (InvalidWrite, "NaN is not JSON", {"data": {"secret": float("nan")}}),
     "no form in JSON": (InvalidWrite, "no form", {"data": object()}),
+    "data as an attribute": (InvalidWrite, "has these twice", {"attributes": {"data": "x"}}),
     "no group": (InvalidWrite, "message group is the field 'a'", {"grouped_by": "a"}),
     "an id among the attributes": (InvalidWrite, "twice", {"attributes": {"id": "secret"}}),
     "an attribute of another type": (InvalidWrite, "no consumer", {"attributes": {"time": 1}}),
@@ -98,7 +99,7 @@ def test_an_event_that_no_consumer_could_read_is_refused_by_its_name_without_its
 @pytest.mark.parametrize(
     ("arn", "event", "text"),
     [
-        (FIFO, producer().event("moved", {}, key="1"), "has no message group"),
+        (FIFO, producer().event("moved", {}, key="1"), "has no message group, .* in ordered_by="),
         ("arn", OutgoingEvent("1", "/once/orders", "moved", "{}"), "those are of consumers"),
     ],
 )
@@ -124,6 +125,7 @@ def test_every_event_is_published_and_only_failed_entries_are_sent_again(
     producer(topic, arn).publish(iter(events))
     taken = [entry["Message"] for _, entry in topic.taken]
     assert sorted(taken) == sorted(event.body for event in events)
+    assert {each for each, _ in topic.taken} <= {arn}
     for entries in topic.batches:
         assert len(entries) <= Limits.TOPIC_BATCH
         assert sum(len(entry["Message"]) for entry in entries) < Limits.TOPIC_MESSAGE_BYTES
@@ -139,6 +141,7 @@ def test_a_retry_has_the_same_entry_and_waits_longer_each_time() -> None:
     producer(topic, FIFO, pauses).publish([moved(1)])
     assert [*map(list, topic.batches)] == [[topic.taken[0][1]]] * 4
     assert len(pauses) == 3
+    assert all(0 <= pause <= 0.2 * 2**n for n, pause in enumerate(pauses, 1))
     one, other = (topic_entry(moved(n)) for n in (1, 2))
     assert one["MessageGroupId"] == other["MessageGroupId"] == "a"
     assert one["MessageDeduplicationId"] != other["MessageDeduplicationId"]
@@ -157,6 +160,18 @@ def test_two_events_of_a_fifo_topic_share_a_deduplication_id_only_if_they_are_co
     assert ids[:4] == ids[4:]
     assert len({*ids}) == 4
     assert all(len(each) <= 128 and each.isascii() for each in ids)
+
+
+def test_attempts_count_from_the_last_event_that_the_topic_took() -> None:
+    topic = Topic(failing({1}), *[failing({0})] * 5)
+    producer(topic).publish([moved(1), moved(2)])
+    assert (len(topic.taken), len(topic.batches)) == (2, 7)
+
+
+def test_an_event_with_a_reference_holds_no_data() -> None:
+    event = producer().event("moved", {"secret": 1}, key="k", dataref="s3://b/producers/k")
+    body = json.loads(event.body)
+    assert (body["dataref"], "data" in body) == ("s3://b/producers/k", False)
 
 
 def lose(entries: Any) -> Any:

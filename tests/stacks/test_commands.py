@@ -34,7 +34,7 @@ def test_a_caller_of_the_shop_signs_its_requests(either_cloud: Cloud) -> None:
     [route] = either_cloud.every("AWS::ApiGatewayV2::Route").values()
     assert (route["RouteKey"], route["AuthorizationType"]) == ("POST /orders", "AWS_IAM")
     url = either_cloud.service["Outputs"][f"{StackOutput.COMMANDS_URL}Checkout"]["Value"]
-    assert flat(url).startswith(f"https://{either_cloud.text(NAME, 'Api')}.execute-api.")
+    assert flat(url) == f"{either_cloud.text(NAME, 'Api', attribute='ApiEndpoint')}/"
     names = either_cloud.service["Outputs"][f"{StackOutput.COMMANDS}Checkout"]["Value"]
     assert names == "place-order"
 

@@ -9,7 +9,7 @@ import botocore.session
 from botocore import xform_name
 
 from once.names import RELAY, UNROUTED
-from stacks.consumers import CONSUMERS
+from stacks.consumers import COMMANDS, CONSUMERS
 from stacks.folders import ROOT
 from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import STATE, Cloud, Json, listed
@@ -129,7 +129,8 @@ def test_each_action_is_allowed_on_the_resources_that_it_needs_only(cloud: Cloud
     assert reachable(cloud, "sns:Publish") == {cloud.text("Ingress")}
     assert reachable(cloud, "lambda:InvokeFunction") == {cloud.text(RELAY, "Live")}
     operator_log = {cloud.text(STATE, "operator-log", attribute="Arn")}
-    logs = {cloud.text(name, "Log", attribute="Arn") for name in names}
+    lines = [*names, *(each.name for each in COMMANDS)]
+    logs = {cloud.text(name, "Log", attribute="Arn") for name in lines}
     own_logs = {cloud.text(name, "Log", attribute="Arn") for name in (RELAY, UNROUTED)}
     assert reachable(cloud, "logs:FilterLogEvents") == logs | operator_log | own_logs
     for action in ("logs:CreateLogStream", "logs:PutLogEvents"):

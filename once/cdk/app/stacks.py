@@ -419,6 +419,7 @@ class ServiceStack(_ConsumerStack):
         _output(self, "AlarmTopic", self.alarm_topic.topic_arn, about)
         self._add_operators(
             self,
+            commands=self.commands,
             captures=state.captures,
             endpoint_secrets=[*state.endpoint_secrets.values()],
             further_stacks=list(further),

@@ -1,7 +1,5 @@
 """FakeAws with commands: each runs twice, and an answer or an effect that differs is an error."""
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -47,17 +45,3 @@ def test_the_commands_are_those_of_the_function_again_afterwards() -> None:
     with shop():
         assert "runner" in vars(api)
     assert "runner" not in vars(api)
-
-
-def modules_of(*imports: str) -> int:
-    """Return the number of modules that imports load besides boto3 with a client."""
-    lines = (
-        *("import sys, boto3", "boto3.client('dynamodb', 'us-east-1')", "before = {*sys.modules}"),
-        *(*imports, "print(len({*sys.modules} - before))"),
-    )
-    return int(subprocess.check_output([sys.executable, "-c", "\n".join(lines)]))
-
-
-def test_a_function_with_commands_loads_no_more_than_a_consumer() -> None:
-    commands = ("from once.commands import handlers, http_door, scope",)
-    assert modules_of(*commands) <= modules_of("import once.consumer")

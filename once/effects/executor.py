@@ -7,6 +7,7 @@ compared with the form in which it would be kept; otherwise only a recovery woul
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from inspect import formatannotation, isawaitable
 from types import FunctionType
@@ -64,7 +65,8 @@ class EffectAttempt(Struct):
     outcome: Any = None
 
 
-class EffectExecutor(Struct):
+@dataclass
+class EffectExecutor:
     """Executes the effects of one consumer, which it has by name.
 
     A refusal is restored as one of the classes that the consumer answers with `@consumer.rejects`.

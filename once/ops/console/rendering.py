@@ -90,7 +90,7 @@ def _linked(context: Context, text: object) -> Markup:
         elif found["time"]:
             parts.append(_time(parse_timestamp(f"{found[0][:10]}T{found[0][11:19]}"), found[0]))
         elif found["page"]:
-            parts.append(Markup('<a href="{0}">{0}</a>').format(found["page"]))
+            parts.append(Markup('<a href="{0}"><code>{0}</code></a>').format(found["page"]))
         else:
             parts.append(Markup("<code>{}</code>").format(found["code"]))
         end = found.end()

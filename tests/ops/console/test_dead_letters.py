@@ -145,7 +145,7 @@ def test_message_has_all_that_the_command_shows(browser: TestClient, shop: Shop)
     text = html.unescape(browser.get(f"dead-letters/orders/{message.message_id}").text)
     about = page_url("reasons/key-conflict")
     for page in (text, browser.get("dead-letters/letters?reason=key-conflict").text):
-        assert f'<a href="{about}">{about}</a>' in page
+        assert f'<a href="{about}"><code>{about}</code></a>' in page
     assert "accepted, committed at" in text
     assert f"<dd>{KEY}\n" in text
     assert '"tenant"' in text

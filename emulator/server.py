@@ -1,7 +1,7 @@
 """Server of the embedded AWS: MiniStack, with functions that start as Lambda starts them.
 
 The Python of the embedded AWS's own virtual environment runs this file as a script, with the
-arguments of hypercorn. Five things differ from MiniStack alone:
+arguments of hypercorn. Six things differ from MiniStack alone:
 
 - A package is unpacked once, and what two packages have in common is unpacked once for both. By
   itself, MiniStack unpacks a package again for each process of a function. The example's largest
@@ -12,9 +12,13 @@ arguments of hypercorn. Five things differ from MiniStack alone:
 - A file that a function's variable `ONCE_PRELOAD` names runs before the handler is loaded.
 - The address of an HTTP API is a path below the one URL. By itself, MiniStack gives it a name under
   an IP address, which no client can resolve.
+- EventBridge Scheduler publishes to SNS by its universal target, with the rights of the schedule's
+  role, within a second of the due time. By itself, MiniStack knows no universal target, looks for
+  due schedules every ten seconds, and authorizes calls as if all were in the default group.
 """
 
 import hashlib
+import json
 import os
 import sys
 import tempfile
@@ -170,11 +174,93 @@ def address_apis(apigateway: Any) -> None:
     apigateway._apis = Apis()  # noqa: SLF001
 
 
+SCHEDULED_PUBLISH = "arn:aws:scheduler:::aws-sdk:sns:publish"
+_SWEEP_SECONDS = 0.25
+
+
+def publish_schedules(scheduler: Any, events: Any, sns: Any, sqs: Any, iam: Any) -> None:
+    """Let MiniStack's modules call the universal target for SNS when a schedule is due.
+
+    Scheduler retries a failed call; here the first failure already goes to the dead-letter queue.
+
+    Args:
+        scheduler: the module of EventBridge Scheduler.
+        events: the module of EventBridge, which calls the targets of schedules too.
+        sns: the module of SNS.
+        sqs: the module of SQS.
+        iam: the module that evaluates policies.
+    """
+    invoke = events._invoke_target  # noqa: SLF001
+
+    def publish(target: dict[str, Any]) -> None:
+        given, account = json.loads(target["Input"]), scheduler.get_account_id()
+        role, topic = target["RoleArn"].rpartition("/")[2], given["TopicArn"]
+        asked = iam.EvalContext(
+            principal_arn=f"arn:aws:sts::{account}:assumed-role/{role}/scheduler",
+            principal_type="AssumedRole",
+            principal_account=account,
+            action="sns:Publish",
+            resource_arn=topic,
+            region=scheduler.get_region(),
+        )
+        own = iam.evaluate(asked, iam._gather_role_policies(role, account))  # noqa: SLF001
+        found = sns.topic_policy_for_arn(topic)
+        if found is None:
+            raise LookupError(f"there is no topic {topic}")
+        if iam.combine_resource_policy(own, asked, *found).decision != "Allow":
+            raise PermissionError(f"{role} may not publish to {topic}")
+        attributes = given.get("MessageAttributes")
+        sns.publish_internal(topic, given["Message"], message_attributes=attributes)
+
+    def invoke_target(target: dict[str, Any], event: Any, *more: Any) -> None:
+        if target["Arn"] != SCHEDULED_PUBLISH:
+            invoke(target, event, *more)
+            return
+        iam.pin_request_origin("127.0.0.1", secure_transport=True)
+        try:
+            publish(target)
+        except Exception as error:
+            queue = target.get("DeadLetterConfig", {}).get("Arn", "").rpartition(":")[2]
+            if not queue:
+                raise  # MiniStack logs it
+            told = {"ERROR_MESSAGE": str(error), "SCHEDULE_ARN": event["Resources"][0]}
+            attributes = {n: {"DataType": "String", "StringValue": v} for n, v in told.items()}
+            message = {"MessageBody": target["Input"], "MessageAttributes": attributes}
+            sqs._act_send_message(message, sqs._queue_url(queue))  # noqa: SLF001
+
+    events._invoke_target = invoke_target  # noqa: SLF001
+    scheduler._SCHEDULE_TICK_INTERVAL = _SWEEP_SECONDS  # noqa: SLF001
+
+
+def authorize_schedules(actions: Any) -> None:
+    """Let MiniStack's module of IAM actions name a schedule with its group."""
+    resource_of = actions.extract_resource_arn
+
+    def extract(service: str, method: str, path: str, headers: Any, body: bytes, *more: Any) -> str:
+        arn: str = resource_of(service, method, path, headers, body, *more)
+        if service != "scheduler" or ":schedule/default/" not in arn:
+            return arn
+        query = more[0].get("groupName", ["default"])
+        asked = query[0] if isinstance(query, list) else query
+        group = json.loads(body or b"{}").get("GroupName", asked)
+        return arn.replace(":schedule/default/", f":schedule/{group}/")
+
+    actions.extract_resource_arn = extract
+
+
 def main() -> None:
     """Run hypercorn with the arguments of this process."""
     zipfile.ZipFile = PackageFile  # type: ignore[misc]
     replace_worker(import_module("ministack.core.lambda_runtime"))
     address_apis(import_module("ministack.services.apigateway"))
+    publish_schedules(
+        import_module("ministack.services.scheduler"),
+        import_module("ministack.services.eventbridge"),
+        import_module("ministack.services.sns"),
+        import_module("ministack.services.sqs"),
+        import_module("ministack.core.iam_evaluator"),
+    )
+    authorize_schedules(import_module("ministack.core.iam_actions"))
     sys.exit(import_module("hypercorn.__main__").main())
 
 

@@ -343,6 +343,18 @@ def test_retries_of_an_event_without_a_record_are_shown(saga: Saga, time: str | 
     ]
 
 
+def test_retries_are_found_by_every_key_of_an_order(saga: Saga) -> None:
+    event = placed("o-1")
+    saga.commit("orders", event)  # inventory takes the same event, and payments the same order
+    saga.commit("notifications", placed("o-1", type="payment.captured"), key=ORDER_ID)
+    tried = {"inventory": saga.hash("inventory", event)}
+    tried["payments"] = saga.hash("payments", reserved("o-1"), ORDER_ID)
+    for consumer, hashed in tried.items():
+        saga.log(consumer, "will be retried", key_hash=hashed, error="Timeout", receive_count=3)
+    assert ("inventory", "will be retried") in actions(event.id, *SHOP)
+    assert ("payments", "will be retried") in actions("o-1")
+
+
 def test_logs_are_read_from_the_given_time(saga: Saga) -> None:
     asked = requests_of("logs.FilterLogEvents")
     saga.order("o-1")

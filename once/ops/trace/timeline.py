@@ -33,7 +33,7 @@ from once.ops.dedup_records import (
     unreadable_times,
 )
 from once.ops.errors import error_with_remedy
-from once.ops.terminal import NOT_READABLE, format_time, parse_timestamp
+from once.ops.terminal import NOT_READABLE, format_time
 
 _EventIdentity = tuple[str, str]
 """An event's source and id."""
@@ -45,6 +45,7 @@ class EventGraph:
     Attributes:
         events: the events of dead letters and outboxes, by source and id.
         keys: the dedup keys of each event at the consumers that take it.
+        asked: the dedup keys that were looked up.
         unknown: consumers and event types whose key rule is not known.
     """
 
@@ -62,7 +63,7 @@ class EventGraph:
         self._dead_lettered: set[_EventIdentity] = set()
         self._consumers = list(consumers)
         self._read = read
-        self._asked: set[str] = set()
+        self.asked: set[str] = set()
         self._others: dict[str, tuple[DeadLetter, cloud_event.CloudEvent | None]] = {}
         for message in messages:
             event = event_of(message)
@@ -116,8 +117,8 @@ class EventGraph:
                 *self._keys_of_events(events),
                 *(message.key for message in messages if message.key),
             }
-            records = self._read(keys - self._asked - self.records.keys())
-            self._asked |= keys
+            records = self._read(keys - self.asked - self.records.keys())
+            self.asked |= keys
             messages = [
                 message
                 for message, event in self._others.values()
@@ -247,14 +248,12 @@ def read_log_entries(
         *((message.queue.identity, message.key) for message in graph.dead_letters if message.key),
     ):
         known[identity].add(key_hash(pk))
-    # Only the logs show the keys of retries without a record.
-    waiting = {key_hash(key): event for event, keys in graph.open_events() for key in keys}
-    now = datetime.now(UTC)
-    made = [parse_timestamp(event.time) for event in waiting.values()]
-    oldest = min((at if at and _EVER < at < now else _EVER for at in made), default=_EVER)
-    first_retry = max(since or _EVER, oldest)
-    consumers = {each.name: each.identity for each in deployment.consumers.values()}
-    identities = {**consumers, **{name: name for name in deployment.commands}}
+    # Only the logs show that a message without a record is retried. All of its possible keys count.
+    waiting: dict[str, set[str]] = defaultdict(set)
+    for pk in graph.asked - graph.records.keys():
+        waiting[consumer_of(pk)].add(key_hash(pk))
+    identities = {each.name: each.identity for each in deployment.consumers.values()}
+    identities |= {name: name for name in deployment.commands}
     logs, service = clients.client("logs"), deployment.service
 
     def read(consumer: str) -> list[function_logs.LogEntry] | Exception:
@@ -262,9 +261,9 @@ def read_log_entries(
         try:
             entries = partial(function_logs.message_entries, logs, service, consumer)
             found = [entry for wanted in sorted(own) for entry in entries(wanted, since)]
-            if waiting and consumer in consumers:
-                retries = entries(function_logs.RETRIED, first_retry)
-                found += [entry for entry in retries if entry.fields.get("key_hash") in waiting]
+            if hidden := waiting[identities.get(consumer, consumer)] - own:
+                retries = entries(function_logs.RETRIED, since)
+                found += [entry for entry in retries if entry.fields.get("key_hash") in hidden]
         except (BotoCoreError, ClientError) as error:
             return error
         return found

@@ -238,11 +238,12 @@ class TraceSearch:
         table = DedupRecordReader.of(clients.client("dynamodb"), self._deployment)
         graph = EventGraph(self._deployment.consumers.values(), table.get, messages)
         records = table.get(self._keys)
+        graph.asked.update(self._keys)
         self._searched.append(f"{len(self._keys)} dedup keys in {table.name}")
         graph.follow(records, graph.messages_with_key(self._key))
         lines: list[function_logs.LogEntry] = []
         if logs:
-            # The start keys belong to other events if one of them has a record.
+            # Without a record, the logs are searched for everything about the start keys.
             keys = () if graph.records or graph.dead_letters else self._keys
             hashes = {self._key} if terminal.SHA256_HEX.fullmatch(self._key) else set()
             lines, fault = read_log_entries(graph, self._deployment, keys, hashes, since)

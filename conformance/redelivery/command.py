@@ -212,7 +212,7 @@ def accept_failures(*, reason: str, **given: Any) -> None:
     folder, _ = project()
     for _, report in _reports(given):
         number = accept(report, folder, reason)
-        click.echo(f"{report.handler}: {number} accepted in {folder / FILE}")
+        click.echo(f"{report.title}: {number} accepted in {folder / FILE}")
 
 
 _OF_AN_ENTRY = (
@@ -241,13 +241,14 @@ def _subjects(given: dict[str, Any]) -> dict[str, Subject]:
 
 def _reports(given: dict[str, Any]) -> Iterator[tuple[str, Report]]:
     """Yield the report of each subject, in which accepted failures do not count."""
-    accepted = read_accepted(project()[0])
+    folder, _ = project()
+    accepted = read_accepted(folder)
     for name, subject in _subjects(given).items():
         if sys.stderr.isatty():  # a person sees nothing for seconds; a log has no use for it
             EscapingConsole(sys.stderr).print(f"checking {subject.handler} …")
         options = {name: given[name] for name in ("seed", "deep", "draw")}
-        report = run_check(subject, only=[*given["only"]], folder=project()[0], **options)
-        yield name, with_accepted(report, accepted)
+        report = run_check(subject, only=[*given["only"]], folder=folder, **options)
+        yield name, with_accepted(report, accepted, folder)
 
 
 def _replay(

@@ -100,6 +100,8 @@ def examine(
             every = [each for each in every if each not in parallel]
         found = Report(
             handler=subject.handler,
+            root=subject.root.resolve(),
+            function=subject.function,
             seed=seed,
             results=(),
             course=tuple(examiner.one.course),

@@ -31,6 +31,7 @@ def document(report: Report) -> dict[str, Any]:
     return {
         "version": VERSION,
         "handler": report.handler,
+        "function": report.function or None,
         "seed": report.seed,
         "seconds": round(report.seconds, 1),
         "verdict": report.verdict,
@@ -98,9 +99,9 @@ def junit_text(reports: Sequence[Report]) -> str:
     """Return JUnit's XML: a suite for each handler, a case for each fault."""
     suites = ET.Element("testsuites")
     for report in reports:
-        suite = ET.SubElement(suites, "testsuite", name=report.handler)
+        suite = ET.SubElement(suites, "testsuite", name=report.title)
         for row in report.rows:
-            case = ET.SubElement(suite, "testcase", classname=report.handler, name=row.fault)
+            case = ET.SubElement(suite, "testcase", classname=report.title, name=row.fault)
             if report.verdict is Verdict.NONE:
                 ET.SubElement(case, "error", message=report.verdict_line)
             elif not row.fired:
@@ -130,7 +131,7 @@ def sarif_text(reports: Sequence[Report]) -> str:
 
 
 def _sarif(report: Report, result: Result, found: Difference) -> dict[str, Any]:
-    told = f"{report.handler}: {found.kind}: {found.what}: {found.detail} ({result.scenario})"
+    told = f"{report.title}: {found.kind}: {found.what}: {found.detail} ({result.scenario})"
     file, line = _place(found)
     located = {"artifactLocation": {"uri": file}, "region": {"startLine": line}}
     return {

@@ -57,7 +57,7 @@ def print_report(
     """
     controls = f"{sum(report.controls.values())} of {count(len(report.controls), 'control')}"
     console.print(
-        f"{report.handler}: seed {report.seed}, {report.seconds:.1f} s, {controls} judged rightly"
+        f"{report.title}: seed {report.seed}, {report.seconds:.1f} s, {controls} judged rightly"
     )
     console.print()
     console.print(_table(report.rows))

@@ -103,9 +103,8 @@ class Redelivery:
             # Paths do not depend on the folder that pytest is started in.
             events = [self.root / e if isinstance(e, Path) else e for e in subject.events]
             rooted = replace(subject, root=self.root / subject.root, events=tuple(events))
-            return with_accepted(
-                run_check(rooted, folder=self.root, **options), read_accepted(self.root)
-            )
+            report = run_check(rooted, folder=self.root, **options)
+            return with_accepted(report, read_accepted(self.root), self.root)
         except SubjectError as error:
             wrong = str(error)
         # Outside of `except`, so that pytest does not show the first error as well.

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 from redelivery.faults import Fault
 
@@ -138,6 +139,8 @@ class Report:
 
     Attributes:
         handler: the handler's name.
+        root: the folder of its function's package, to which call sites are relative.
+        function: the function's logical id or name; empty without a template.
         seed: what scenarios and values were drawn from.
         results: one for each scenario.
         course: the clean run, one sentence a step.
@@ -157,6 +160,13 @@ class Report:
     controls: dict[str, bool] = field(default_factory=dict)
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()
+    root: Path = Path()
+    function: str = ""
+
+    @property
+    def title(self) -> str:
+        """The handler, with its function if that is known."""
+        return f"{self.function} ({self.handler})" if self.function else self.handler
 
     @property
     def failures(self) -> tuple[Result, ...]:
@@ -215,12 +225,12 @@ class Report:
             case Verdict.PASSED:
                 faults = sum(bool(row.fired) for row in self.rows)
                 ends = f"in each of {count(fired, 'scenario')} of {count(faults, 'fault')}"
-                return f"PASSED: {self.handler} ends as in its clean run {ends}"
+                return f"PASSED: {self.title} ends as in its clean run {ends}"
             case Verdict.FAILED:
                 share = f"in {len(self.failures)} of {count(fired, 'scenario')}"
                 ends = f"ends otherwise than in its clean run {share}"
-                return f"FAILED: {self.handler} {ends}; severity: {self.worst}"
-        why = f"no fault took place in a run of {self.handler}"
+                return f"FAILED: {self.title} {ends}; severity: {self.worst}"
+        why = f"no fault took place in a run of {self.title}"
         if not self.trustworthy:
             wrong = ", ".join(name for name, right in self.controls.items() if not right)
             why = f"this run judged its own controls wrongly ({wrong})"

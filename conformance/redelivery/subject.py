@@ -155,6 +155,7 @@ class Subject:
 
     Attributes:
         handler: as Lambda names it, `module.function`.
+        function: the function's logical id or name, where several have the same handler.
         events: samples: a body (text, or JSON as Python values), a path, or an SQS event. Two
             distinct messages are needed; the second is derived from the first if its key is known.
         root: the folder that the function's package is made of.
@@ -210,3 +211,4 @@ class Subject:
     repeatable: Sequence[str] = ()
     skip: Sequence[str] = ()
     model: str = ""
+    function: str = ""

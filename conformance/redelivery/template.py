@@ -318,6 +318,7 @@ class _Stack:
         return Subject(
             handler=str(self.property(function, "Handler", "index.handler")),
             events=tuple(_samples_beside(self.file)),
+            function=function,
             root=root or self._package(function),
             environment={key: str(value) for key, value in variables.items()},
             tables=tuple(s.table(t) for s in stacks for t in s.of_type(_TABLE)),

@@ -283,9 +283,15 @@ def test_accepted_failures_pass_and_new_ones_fail(
     check.outcome = replace(FAILED, results=(result("dies-after@1.1", DOUBLED),))
     assert run(SHORT) == 0
     assert "not found any more: dies-after: lost: message to mails" in capsys.readouterr().out
-    check.outcome = replace(FAILED, handler="other.handler")
-    assert run(SHORT) == 1
-    assert "not found any more" not in capsys.readouterr().out
+    # Another function, of the same handler or not, has failures of its own.
+    for other in (
+        {"handler": "other.handler"},
+        {"function": "Mails"},
+        {"root": tmp_path / "mails"},
+    ):
+        check.outcome = replace(FAILED, **other)
+        assert run(SHORT) == 1
+        assert "not found any more" not in capsys.readouterr().out
 
 
 def test_a_file_that_is_not_readable_is_an_error(check: Check, tmp_path: Path) -> None:

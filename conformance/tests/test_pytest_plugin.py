@@ -51,6 +51,7 @@ def test_replay(redelivery):
 """
 
 ACCEPTED = {
+    "function": ".",
     "handler": "app.handler",
     "fault": "dies-after",
     "kind": "lost",

@@ -237,6 +237,14 @@ CASES = (
         "update_item",
     ),
     Case(
+        "answers_with_a_set", {Fault.SENT_AGAIN: REFUSED, Fault.DIES_BEFORE: SOUND}, given=IN_ORDERS
+    ),
+    Case(
+        "answers_with_decimals_and_bytes",
+        {Fault.SENT_AGAIN: SOUND, Fault.DIES_AFTER: SOUND},
+        given=IN_ORDERS,
+    ),
+    Case(
         "answers_before_its_work",
         {Fault.BATCH: (Kind.ACKNOWLEDGED_EARLY,)},
         "put_item",
@@ -412,6 +420,7 @@ def test_an_expiry_that_is_declared_to_be_none_does_not_expire() -> None:
     [
         ("exits_at_once", {}, "the handler ends its process"),
         ("waits_for_its_end", {}, "its time is over"),
+        ("is_a_coroutine", {}, "Unable to marshal response: Object of type coroutine"),
         (
             "retries_without_bound",
             {"timeout_seconds": 2},

@@ -99,6 +99,7 @@ def test_a_sam_template_describes_the_subject(sam: Path) -> None:
     expected = Subject(
         "app.handler",
         (sam.parent / "events" / "event.json",),
+        function="Store",
         root=sam.parent / "src",
         environment={
             "STAGE": "test",

@@ -2,10 +2,13 @@
 
 import contextlib
 import importlib
+import inspect
+import json
 import os
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -74,13 +77,34 @@ class Process:
                     invocation.loading = True
                     self._handler = self._code.load()
                     invocation.loading = False
-                answer = self._handler(event, LambdaContext(invocation))
+                answer = _marshalled(self._handler(event, LambdaContext(invocation)))
             finally:
                 invocation.answered = True
                 wait_for_threads(invocation)
         if invocation.dead:  # the handler caught what ended its process
             raise Killed
         return answer
+
+
+def _marshalled(answer: Any) -> Any:
+    """Return an answer. Raises TypeError for one that is no JSON, as Lambda's runtime does.
+
+    The runtime takes decimals and bytes as well; without the answer, SQS delivers the batch again:
+    https://github.com/aws/aws-lambda-python-runtime-interface-client (lambda_runtime_marshaller).
+    """
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Decimal | bytes):
+            return str(value) if isinstance(value, Decimal) else value.decode()
+        if inspect.iscoroutine(value):
+            value.close()
+        raise TypeError(
+            f"Unable to marshal response: Object of type {type(value).__name__} is not JSON "
+            "serializable"
+        )
+
+    json.dumps(answer, default=plain)
+    return answer
 
 
 class Code:

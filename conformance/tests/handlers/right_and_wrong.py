@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from decimal import Decimal
 from functools import cache
 from hashlib import sha256
 from itertools import chain
@@ -480,6 +481,29 @@ def looks_up_its_batch_first(event: Event, _: Any) -> None:
         if {"order_id": order["order_id"]} not in known:
             table("orders").put_item(Item=order)
             client.update_item(**add(order))
+
+
+def _answered(event: Event) -> set[str]:
+    duplicates = set()
+    for order in bodies(event):
+        try:
+            client.put_item(**put(order))
+        except client.exceptions.ConditionalCheckFailedException:
+            duplicates.add(order["order_id"])
+    return duplicates
+
+
+def answers_with_a_set(event: Event, _: Any) -> Event:
+    duplicates = _answered(event)
+    return {"duplicates": duplicates} if duplicates else {}
+
+
+def answers_with_decimals_and_bytes(event: Event, _: Any) -> Event:
+    return {name: [Decimal(1), name.encode()] for name in _answered(event)}
+
+
+async def is_a_coroutine(event: Event, _: Any) -> None:
+    _answered(event)
 
 
 def answers_before_its_work(event: Event, _: Any) -> None:

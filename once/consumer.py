@@ -284,7 +284,7 @@ class Consumer(Registered):
             # Otherwise, a function that is killed in between would leave pending effects that were
             # never called.
             size=GroupSize(1 if self.effects and calls == 1 else settings.group_size),
-            failures=FailureHandler(sqs, settings, logger, breaker),
+            failures=FailureHandler(sqs, settings, logger, breaker, clock),
             logger=logger,
             metrics=runtime.metrics,
             clock=clock,

@@ -34,7 +34,7 @@ from once.failures.circuit_breaker import CircuitBreaker
 from once.failures.failure_handler import FailureHandler
 from once.failures.quarantine import queue_id
 from once.intake.original_message import records_of
-from once.intake.reader import Disposition, MessageResult, RecordReader
+from once.intake.reader import Delivery, Disposition, MessageResult, RecordReader
 from once.names import Limits, Standing
 from once.runtime.deadline import Context, Deadline
 from once.runtime.metrics_log import MetricsLog
@@ -337,7 +337,7 @@ class BatchProcessor(Struct, frozen=True, kw_only=True):
                 disposition = self.failures.finish(delivery, result, message.deadline)
             else:
                 disposition = result
-            if disposition in _LOGGED:
+            if disposition in _LOGGED or _ends_retries(delivery, disposition):
                 self.logger.info(disposition.value, extra=delivery.log_fields)
             message.finished = Finished(delivery, result, disposition)
             finished.append(message.finished)
@@ -348,6 +348,12 @@ class BatchProcessor(Struct, frozen=True, kw_only=True):
         for message in messages:
             if message.effect is not None and message.result is None:
                 self.steps.call(message, message.effect)
+
+
+def _ends_retries(delivery: Delivery, disposition: Disposition) -> bool:
+    """Return whether a message was received before, and has succeeded: its retries are over."""
+    succeeded = disposition in (Disposition.COMMITTED, Disposition.REFUSED)
+    return succeeded and (delivery.receive_count > 1 or delivery.is_isolated)
 
 
 def _is_done_without_call(message: Message) -> bool:

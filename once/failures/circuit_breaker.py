@@ -8,6 +8,7 @@ that fails among others that succeed does not open the breaker.
 import math
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 from once.errors import NotDone, OnceError, OutcomeUnknown, RequestRefused, Unanswered
 from once.intake.reader import Disposition, MessageResult
@@ -23,6 +24,11 @@ _IN_A_ROW = 3
 
 _REMEMBERED = 10_000
 """Maximum of failing messages that are remembered. Beyond it, all are forgotten."""
+
+
+def timestamp(seconds: float) -> str:
+    """Return a time in seconds since the epoch as ISO 8601 in UTC, for a log line."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 class CircuitBreaker:
@@ -41,6 +47,8 @@ class CircuitBreaker:
         self._has_succeeded = False
         self._open_until = 0.0
         self._failed_at = 0.0
+        self._opened_at = 0.0
+        self._error = ""
         self._failing: set[str] = set()  # since the last success
         self._failed_before: set[str] = set()
         self._untried_until = 0.0
@@ -58,6 +66,20 @@ class CircuitBreaker:
     def is_open(self) -> bool:
         """Whether messages are to be delayed without an attempt."""
         return self.seconds_open > 0
+
+    @property
+    def log_fields(self) -> dict[str, str]:
+        """Since when the breaker is open, the last error of its dependency, and the next attempt.
+
+        Empty unless it is open, or waits for the attempt that decides.
+        """
+        if self._failures < _IN_A_ROW:
+            return {}
+        times = {
+            "breaker_open_since": self._opened_at,
+            "breaker_next_attempt": max(self._open_until, self._clock()),
+        }
+        return {**{name: timestamp(at) for name, at in times.items()}, "breaker_error": self._error}
 
     @property
     def is_proven(self) -> bool:
@@ -109,6 +131,12 @@ class CircuitBreaker:
             counts_one = self._has_succeeded or is_half_open
             self._failures += 1 if counts_one else min(max(evidence), _IN_A_ROW - 1)
             if self._failures >= _IN_A_ROW:
+                self._opened_at = self._opened_at if is_half_open else self._failed_at
+                self._error = next(
+                    result.summary
+                    for name, result, _ in ended
+                    if name in fresh and isinstance(result, _DEPENDENCY_ERRORS)
+                )
                 seconds = self._longest(self._failures - _IN_A_ROW + 1) / 2
                 self._open_until = self._clock() + seconds
 

@@ -1,5 +1,6 @@
 """Failure handler: quarantines a failed message, or delays it for another delivery."""
 
+from collections.abc import Callable
 from math import ceil
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,9 @@ from once.errors import (
     Suspended,
     summary_of,
 )
-from once.failures.circuit_breaker import CircuitBreaker
+from once.failures.circuit_breaker import CircuitBreaker, timestamp
 from once.failures.quarantine import Quarantine, queue_id
-from once.intake.reader import Delivery, Disposition
+from once.intake.reader import DecodedEvent, Delivery, Disposition
 from once.runtime.deadline import Deadline, full_jitter
 from once.settings import Settings
 
@@ -29,12 +30,18 @@ class FailureHandler:
     """Quarantines or delays the failed messages of one consumer, and logs each."""
 
     def __init__(
-        self, client: "SQSClient", settings: Settings, logger: "Logger", breaker: CircuitBreaker
+        self,
+        client: "SQSClient",
+        settings: Settings,
+        logger: "Logger",
+        breaker: CircuitBreaker,
+        clock: Callable[[], float],
     ) -> None:
         self._client = client
         self._settings = settings
         self._logger = logger
         self._breaker = breaker
+        self._clock = clock
         self._quarantine = Quarantine(client, settings)
 
     def finish(self, delivery: Delivery, error: OnceError, deadline: Deadline) -> Disposition:
@@ -46,10 +53,21 @@ class FailureHandler:
         hurried = deadline.hurried
         if self._is_final(delivery, error) and not hurried and self._quarantined(delivery, error):
             return Disposition.QUARANTINED
-        self._log("will be retried", delivery, error)
-        if not hurried:
-            self._delay(delivery, error)
+        seconds = None if hurried else self._delay_seconds(delivery, error)
+        self._log("will be retried", delivery, error, **self._prospects(delivery, seconds))
+        if seconds is not None:
+            self._delay(delivery, seconds)
         return Disposition.RETRIED
+
+    def _prospects(self, delivery: Delivery, seconds: int | None) -> dict[str, str | int]:
+        """Return what `once retries` shows of a message, read from the log line alone."""
+        left = max(0, self._settings.max_receive_count - delivery.receive_count)
+        found: dict[str, str | int] = {"receives_left": left, **self._breaker.log_fields}
+        if seconds is not None:
+            found["next_attempt"] = timestamp(self._clock() + seconds)
+        if isinstance(delivery.decoded, DecodedEvent):
+            found["event_type"] = delivery.decoded.event.type
+        return found
 
     def _is_final(self, delivery: Delivery, error: OnceError) -> bool:
         if delivery.ordered_group is None:
@@ -72,7 +90,7 @@ class FailureHandler:
         self._log("quarantined", delivery, error, reason=error.reason)
         return True
 
-    def _delay(self, delivery: Delivery, error: OnceError) -> None:
+    def _delay(self, delivery: Delivery, seconds: int) -> None:
         """Set a message's delay. A failure is only logged: the queue's own timeout applies then."""
         settings = self._settings
         url = settings.isolation_queue_url if delivery.is_isolated else settings.queue_url
@@ -81,7 +99,7 @@ class FailureHandler:
             self._client.change_message_visibility(
                 QueueUrl=url or settings.queue_url,
                 ReceiptHandle=delivery.record["receiptHandle"],
-                VisibilityTimeout=self._delay_seconds(delivery, error),
+                VisibilityTimeout=seconds,
             )
         except (ClientError, BotoCoreError) as failure:
             self._logger.warning("no backoff was set", extra={"error": summary_of(failure)})
@@ -99,5 +117,5 @@ class FailureHandler:
         base, cap = self._settings.backoff_base_seconds, self._settings.backoff_cap_seconds
         return round(full_jitter(receives - 1, base=base, cap=cap))
 
-    def _log(self, text: str, delivery: Delivery, error: OnceError, **more: str) -> None:
+    def _log(self, text: str, delivery: Delivery, error: OnceError, **more: str | int) -> None:
         self._logger.warning(text, extra={**more, **delivery.log_fields, "error": error.summary})

@@ -31,6 +31,7 @@ PLUGIN_GROUP = "once.commands"
 
 COMMANDS = {
     "status": ("status", "Show queues, requests for commands, and what is stuck."),
+    "retries": ("retries", "Show the messages under retry, and open circuit breakers."),
     "trace": (
         "trace.trace_command",
         "Show what was done with an event and its results, or a command.",

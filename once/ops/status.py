@@ -18,6 +18,7 @@ from once.ops.aws.function_figures import read_figures
 from once.ops.aws.function_logs import start_errors
 from once.ops.errors import ExitCode, OpsError
 from once.ops.progress import saying
+from once.ops.retries import OpenBreaker, Retries, read_retries
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
@@ -75,6 +76,9 @@ class QueueStatus:
         start_error: the error with which the function fails to start; None without one. It is not
             looked for while the queues are empty.
         mappings: the event source mappings of the function; empty if they are not known.
+        retrying: messages under retry, by the function's log, which is not read while the queues
+            are empty.
+        breaker: the circuit breaker of the function, if it is open.
     """
 
     consumer: str
@@ -88,6 +92,8 @@ class QueueStatus:
     queue_faults: tuple[str, ...] = ()
     start_error: str | None = None
     mappings: tuple[MappingStatus, ...] = ()
+    retrying: int | None = None
+    breaker: OpenBreaker | None = None
 
     @property
     def mapping_faults(self) -> list[str]:
@@ -116,6 +122,8 @@ class QueueStatus:
             found.append(f"a message has waited for {_age(self.oldest_seconds)}")
         if self.start_error:
             found.append(no_start(self.start_error))
+        if self.breaker:
+            found.append(str(self.breaker))
         return [*found, *self.mapping_faults]
 
 
@@ -152,11 +160,12 @@ def status(
     """Show queues, requests for commands, and what is stuck.
 
     The numbers are approximate on AWS. The command ends with exit code 4 if something
-    is stuck: there are dead letters or unrouted events, a function cannot start, an event
-    source mapping is disabled or has a problem, or the oldest message of a queue is older
-    than --max-age. The age is not known for a queue
+    is stuck: there are dead letters or unrouted events, a function cannot start, a circuit
+    breaker is open, an event source mapping is disabled or has a problem, or the oldest
+    message of a queue is older than --max-age. The age is not known for a queue
     without recent use, nor in an embedded AWS. Failed starts are read from the last hour
-    of the logs, if messages wait, and always for commands. Requests for commands are
+    of the logs, if messages wait, and always for commands; `once retries` shows the
+    messages under retry, which are read from two hours. Requests for commands are
     those of the last hour. A queue that refuses messages of 1 MiB is named below
     the table, as is an existing queue with an attribute that breaks a rule of its consumer.
     """
@@ -217,15 +226,19 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
     names = {each.consumer: f"{deployment.service}-{each.consumer}" for each in rows}
     read = [names[each.consumer] for each in rows if each.has_messages]
     errors, mappings = start_errors(client("logs"), read), _mappings()
+    busy = [one.consumer for one in rows if one.has_messages and one.consumer in faults]
+    retries = read_retries(deployment, busy, datetime.now(UTC))
     return [
         replace(
             each,
             queue_faults=faults.get(each.consumer, ()),
             start_error=errors.get(name),
             mappings=tuple(mappings.get(name, ())),
+            retrying=len(found.messages) if isinstance(found, Retries) else None,
+            breaker=found.breaker if isinstance(found, Retries) else None,
         )
         for each in rows
-        for name in [names[each.consumer]]
+        for name, found in [(names[each.consumer], retries.get(each.consumer))]
     ]
 
 
@@ -276,14 +289,16 @@ def _mappings() -> dict[str, list[MappingStatus]]:
 
 
 def _table(rows: Sequence[QueueStatus], max_age_seconds: float) -> Table:
-    numbers = (">visible", ">in flight", ">delayed", ">oldest", ">isolated", ">dead letters")
+    numbers = (">visible", ">in flight", ">delayed", ">oldest", ">isolated", ">retrying")
     warned = "\n".join(each for row in rows for each in row.warnings) or None
-    table = terminal.table("consumer", *numbers, caption=warned, caption_justify="left")
+    columns = ("consumer", *numbers, ">dead letters")
+    table = terminal.table(*columns, caption=warned, caption_justify="left")
     for row in rows:
         age, isolated = _age(row.oldest_seconds), row.isolated
-        cells = (row.visible, row.in_flight, row.delayed, age, isolated, row.dead_letters)
+        counts = (row.visible, row.in_flight, row.delayed, age, isolated, row.retrying)
+        cells = (*counts, row.dead_letters)
         shown = [terminal.UNKNOWN if each is None else str(each) for each in cells]
-        style = "red" if row.stuck(max_age_seconds) else None
+        style = "red" if row.stuck(max_age_seconds) else "yellow" if row.retrying else None
         table.add_row(row.consumer, *shown, style=style)
     return table
 

@@ -2,12 +2,14 @@
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Self
 from uuid import uuid4
 
+import pytest
 from moto.sqs.models import sqs_backends
 from msgspec import Struct, structs
 from typer.testing import Result
@@ -101,6 +103,14 @@ class Shop:
             return
         while messages := self._received():
             self._work_off(messages, receive_count)
+
+    @contextmanager
+    def warm(self) -> Iterator[None]:
+        """Let one function, with one breaker, process all deliveries meanwhile."""
+        function = self.consumer.bound_to(self.aws.runtime)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(self.consumer, "bound_to", lambda _: function)
+            yield
 
     def _work_off(self, messages: list[Any], receive_count: int) -> None:
         arn = f"arn:aws:sqs:{REGION}:1:{self.aws.queue.rpartition('/')[2]}"

@@ -208,6 +208,9 @@ def arguments(shop: Shop, command: str) -> tuple[object, ...]:
             return ("--type", "order.placed", "--data", "1")
         case "trace":
             return ("id-a", "--no-logs")
+        case "retries":
+            line = {"message": "will be retried", "receive_count": 2, "breaker_error": "NotDone"}
+            shop.cloud.log("orders", json.dumps(line))
         case "settings check":
             Path("settings.json").write_text(SETTINGS.to_env()["ONCE_SETTINGS"])
             return ("settings.json",)

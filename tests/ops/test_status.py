@@ -66,6 +66,8 @@ def test_json_has_the_same_values(busy: Cloud) -> None:
         ["4 unrouted events"],
     ]
     assert [row.pop("start_error") for row in found["queues"]] == [None] * 4
+    assert [row.pop("breaker") for row in found["queues"]] == [None] * 4
+    assert [row.pop("retrying") for row in found["queues"]] == [0, 0, None, None]
     assert [row.pop("mappings") for row in found["queues"]] == [[]] * 4
     assert [row.pop("queue_faults") for row in found["queues"]] == [[]] * 4
     assert [row.pop("message_bytes") for row in found["queues"]] == [Limits.MESSAGE_BYTES] * 4

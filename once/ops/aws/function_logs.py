@@ -21,6 +21,8 @@ DUPLICATE = "duplicate"
 RETRIED = "will be retried"
 QUARANTINED = "quarantined"
 COMMAND_FAILED = "command failed"
+COMMITTED, REFUSED = "committed", "refused"
+"""Of messages that were retried before."""
 REPEATED, CONFLICTING, INVALID = "repeated", "conflicting", "invalid"
 
 _REQUESTS = {
@@ -54,10 +56,17 @@ class LogEntry:
 
 
 def message_entries(
-    logs: "CloudWatchLogsClient", service: str, consumer: str, text: str, since: datetime | None
+    logs: "CloudWatchLogsClient",
+    service: str,
+    consumer: str,
+    text: str,
+    since: datetime | None,
+    *,
+    outcomes: bool = False,
 ) -> Iterator[LogEntry]:
     """Yield the entries that contain a text: of duplicates, retries and quarantines, and of the
-    requests for commands that committed nothing.
+    requests for commands that committed nothing. With `outcomes`, also those of retried messages
+    that were committed or refused, which a dedup record shows too.
 
     The text is a key's hash, or words of the message. `since` is the time of the first entry that
     is read; None for the beginning of the log.
@@ -70,7 +79,8 @@ def message_entries(
             message = figures[0] if figures else fields["message"]
         except (*UNREADABLE, TypeError, KeyError):  # not an entry of the library
             continue
-        if message in (DUPLICATE, RETRIED, QUARANTINED, COMMAND_FAILED, *_REQUESTS.values()):
+        ends = (COMMITTED, REFUSED) if outcomes else ()
+        if message in (DUPLICATE, RETRIED, QUARANTINED, COMMAND_FAILED, *_REQUESTS.values(), *ends):
             at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
             yield LogEntry(at, consumer, message, fields)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from math import inf
 
 from once.names import UNROUTED, Metric
@@ -19,6 +20,7 @@ from once.ops.console.rendering import BarChart, Request, Response, page, query_
 from once.ops.console.state import PATIENCE_SECONDS, QUEUE_SECONDS, max_age, state_of
 from once.ops.dead_letters.assessment import RedriveOutcome
 from once.ops.errors import OpsError
+from once.ops.retries import Retries, next_text, read_retries
 
 COLUMNS = {
     "Committed": [Metric.COMMITTED],
@@ -28,13 +30,16 @@ COLUMNS = {
 """Charts of a consumer: name and the metrics whose sum it shows."""
 METRICS = [metric for metrics in COLUMNS.values() for metric in metrics]
 _BAR_MINUTES = 5
+_MAX_RETRIES = 200
 _FIGURES_SECONDS = 30.0
 _REDEPLOY = "Deploy a version that starts."
+_RETRIES = "Look at the messages under retry, and repair what they need."
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Something that needs the operator, and the first step; `query` leads to the page for it.
+    """Something that needs the operator, and the first step; `query` leads to the dead letters for
+    it, and `route` to another page.
 
     `kinds` are its dead letters by the kind of their verdict, as far as they are read.
     """
@@ -44,6 +49,7 @@ class Need:
     since: datetime | None
     step: str
     query: str | None = None
+    route: str | None = None
     kinds: Mapping[RedriveOutcome, int] = field(default_factory=dict)
 
 
@@ -60,6 +66,8 @@ def needs(
         name, own = row.consumer, [one for one in messages if one.consumer == row.consumer]
         if row.start_error:
             yield Need(name, status.no_start(row.start_error), None, _REDEPLOY)
+        if row.breaker:
+            yield Need(name, str(row.breaker), row.breaker.since, _RETRIES, route="retries")
         for fault in row.mapping_faults:
             yield Need(name, fault, None, "Enable it, or deploy again.")
         if row.dead_letters:
@@ -69,10 +77,31 @@ def needs(
             step = "Look at the largest group" if largest else "Look at them"
             query = query_text(largest.query if largest else {"consumer": name})
             text = terminal.counted(row.dead_letters, thing)
-            yield Need(name, text, since, step, query, kind_counts(own))
+            yield Need(name, text, since, step, query, kinds=kind_counts(own))
         if row.oldest_seconds is not None and row.oldest_seconds >= longest:
             since = now - timedelta(seconds=row.oldest_seconds)
             yield Need(name, "a message waits", since, "Read the log of its function.")
+
+
+def retries_page(request: Request) -> Response:
+    """Return the page of the messages under retry, as `once retries` shows them."""
+    state, now = state_of(request), datetime.now(UTC)
+    names = [*state.deployment.consumers]
+    reading = state.readings.latest(
+        "retries", lambda: read_retries(state.deployment, names, now), max_age(request, refreshed=5)
+    )
+    found = {name: one for name, one in reading.value.items() if isinstance(one, Retries)}
+    messages = [message for one in found.values() for message in one.messages]
+    return page(
+        request,
+        "retries.html",
+        reading=reading,
+        messages=messages[:_MAX_RETRIES],
+        more=len(messages) - _MAX_RETRIES,
+        breakers={name: one.breaker for name, one in found.items() if one.breaker},
+        unreadable=[name for name in names if name not in found],
+        next_text=partial(next_text, now=now),
+    )
 
 
 def overview_page(request: Request) -> Response:

@@ -21,6 +21,7 @@ from once.ops.terminal import UNKNOWN, escape_controls, format_age, format_time,
 NAVIGATION = (
     ("overview", "Overview"),
     ("dead-letters", "Dead letters"),
+    ("retries", "Retrying"),
     ("message", "Message"),
     ("effects", "Effects"),
     ("outbox", "Outbox"),

@@ -72,6 +72,7 @@ _PAGES: tuple[tuple[str, str, Callable[[Request], Any]], ...] = (
     ("/dead-letters/letters", "dead-letter-list", dead_letter_pages.list_page),
     (_DEAD_LETTER, "dead-letter", dead_letter_pages.dead_letter_page),
     (f"{_DEAD_LETTER}/edit", "edit-dead-letter", dead_letter_changes.edit_page),
+    ("/retries", "retries", overview_page.retries_page),
     ("/message", "message", message_page.message_page),
     ("/effects", "effects", effect_pages.effects_page),
     ("/effects/one", "effect", effect_pages.effect_page),

@@ -213,7 +213,10 @@ def timeline(
     for one in (*messages, *records):
         if one.key_hash and one.event_type:
             types[one.key_hash] = one.event_type
-    names = ("reason", "error", "receive_count", "message_id")
+    names = (
+        *("reason", "error", "receive_count", "receives_left", "next_attempt", "message_id"),
+        *("breaker_open_since", "breaker_error", "breaker_next_attempt"),
+    )
     logged = [
         TimelineEntry(
             at=entry.at,

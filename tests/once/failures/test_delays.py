@@ -6,6 +6,7 @@ import json
 import random
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -168,6 +169,52 @@ def test_a_delay_that_cannot_be_set_is_logged_and_no_fault(
     [text] = [line["error"] for line in log.lines() if line["message"] == "no backoff was set"]
     assert error in text
     assert amounts(aws) == {"good": 1}
+
+
+def test_a_retried_message_is_logged_with_its_receives_and_next_attempt(start: Start) -> None:
+    aws = start(CONSUMER)
+    aws.time = NOW
+    log = Log(aws)
+    with calls(aws.runtime.sqs) as made:
+        invoke(aws, CONSUMER, message("bad", receive_count=2))
+    [line] = [line for line in log.lines() if line["message"] == "will be retried"]
+    [seconds] = [p["VisibilityTimeout"] for _, p in made if "VisibilityTimeout" in p]
+    assert (line["receives_left"], line["event_type"]) == (3, "noted")
+    assert datetime.fromisoformat(line["next_attempt"]).timestamp() == NOW + seconds
+    assert "breaker_open_since" not in line
+
+
+@pytest.mark.parametrize(("receives", "logged"), [(1, []), (2, ["committed"])])
+def test_the_commit_of_a_retried_message_is_logged(
+    start: Start, receives: int, logged: list[str]
+) -> None:
+    aws = start(CONSUMER)
+    log = Log(aws)
+    invoke(aws, CONSUMER, message("good", receive_count=receives))
+    assert [line["message"] for line in log.lines() if "message_id" in line] == logged
+
+
+def test_a_message_that_is_held_back_is_logged_with_the_breaker(start: Start) -> None:
+    def down(event: Note, tx: Transaction) -> None:
+        raise NotDone("503")
+
+    consumer = consumer_of(down)
+    aws = start(consumer)
+    aws.time = NOW
+    log = Log(aws)
+    bound = consumer.bound_to(aws.runtime)
+    for name in "abcd":
+        bound({"Records": [message(name)]}, FakeContext())
+        aws.time += 10
+    held = [line for line in log.lines() if line["message"] == "will be retried"][-1]
+    assert held["error"] == "Suspended"
+    assert held["breaker_error"].startswith("NotDone")
+    moments = {
+        name: datetime.fromisoformat(held[name]).timestamp()
+        for name in held
+        if "_open_" in name or name == "breaker_next_attempt"
+    }
+    assert moments == {"breaker_open_since": NOW + 20, "breaker_next_attempt": NOW + 20 + BASE / 2}
 
 
 # Circuit breaker: opens while a dependency fails.

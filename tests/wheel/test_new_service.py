@@ -16,10 +16,14 @@ test "$1" = aws-cdk@2 && shift && exec "{cdk}" "$@"
 
 @pytest.fixture(scope="module")
 def tested(service: Installation) -> Installation:
-    """The service with a second consumer; the tests of both are green as they were written."""
-    with step("once new consumer refunds, once lock, make install, make test"):
+    """The service with a second consumer and a command; all tests are green as they were written."""
+    with step("once new consumer refunds, once new command, once lock, make install, make test"):
         (service.venv / "bin" / "uv").symlink_to(ROOT / ".venv" / "bin" / "uv")
-        for command in (("new", "consumer", "refunds", "--model", "pydantic"), ("lock",)):
+        for command in (
+            ("new", "consumer", "refunds", "--model", "pydantic"),
+            ("new", "command", "bookings"),
+            ("lock",),
+        ):
             done = service.run("once", *command)
             assert done.returncode == 0, done.stderr
         lock = (service.folder / "functions" / "refunds" / "requirements.txt").read_text()
@@ -29,7 +33,7 @@ def tested(service: Installation) -> Installation:
         done = service.make("install")
         assert done.returncode == 0, done.stdout + done.stderr
         shown = service.make("test")
-        assert "4 passed" in shown.stdout, shown.stdout + shown.stderr
+        assert "7 passed" in shown.stdout, shown.stdout + shown.stderr
     return service
 
 

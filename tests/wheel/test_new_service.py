@@ -16,7 +16,7 @@ test "$1" = aws-cdk@2 && shift && exec "{cdk}" "$@"
 
 @pytest.fixture(scope="module")
 def tested(service: Installation) -> Installation:
-    """The service with a second consumer and a command; all tests are green as they were written."""
+    """The service with a second consumer and a command; all tests are green as written."""
     with step("once new consumer refunds, once new command, once lock, make install, make test"):
         (service.venv / "bin" / "uv").symlink_to(ROOT / ".venv" / "bin" / "uv")
         for command in (

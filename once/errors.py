@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from traceback import walk_tb
 
-from once.names import Reason, page_url
+from once.names import Reason, explained_by
 
 UNREADABLE = (ValueError, RecursionError)
 """Errors of `json` and `msgspec` for a text that is not JSON, not of a type, or nested too deeply.
@@ -107,7 +107,7 @@ class ConfigurationError(OnceError):
 class SettingsError(ConfigurationError):
     """The settings of a function are missing or malformed."""
 
-    heading = f"the function's settings are not valid ({page_url('reference/settings')})"
+    heading = f"the function's settings are not valid ({explained_by('settings')})"
 
 
 class RegistrationError(ConfigurationError):

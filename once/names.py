@@ -10,14 +10,10 @@ from enum import StrEnum
 SCHEMA_VERSION = 1
 """Shape of the dedup record. A change of shape is a new version, and readers know both."""
 
-DOCUMENTATION = "https://once.example/docs/"
-"""Base URL of the pages that messages name. Not published yet: no real domain may stand here."""
 
-
-def page_url(page: str) -> str:
-    """Return the URL of a page of the documentation, such as `runbook` or `runbook#reasons`."""
-    name, mark, anchor = page.partition("#")
-    return f"{DOCUMENTATION}{name}.html{mark}{anchor}"
+def explained_by(subject: str) -> str:
+    """Return the command that shows the page of a subject, as a text. `once.ops.explain` has it."""
+    return f"`once explain {subject}`"
 
 
 CONSUMER_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")

@@ -7,13 +7,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.site import (
-    command_reference,
-    error_reference,
-    package_reference,
-    proofs_reference,
-    settings_reference,
-)
+from docs.site import command_reference, error_reference, package_reference, proofs_reference
 
 ROOT = Path(__file__).parents[2]
 _MARKER = re.compile(r"^<!-- generated: ([a-z ]+) -->$", re.MULTILINE)
@@ -70,5 +64,4 @@ PARTS: dict[str, Callable[[], str]] = {
     "errors": error_reference.reference,
     "reasons": error_reference.reasons,
     "proofs": proofs_reference.reference,
-    "settings": settings_reference.reference,
 }

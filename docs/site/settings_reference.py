@@ -2,12 +2,14 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import NODEFAULT
 from msgspec.structs import FieldInfo, fields
 
+from docs.tools.marked_block import write
 from once.settings import (
     CommandSettings,
     CommitSettings,
@@ -23,6 +25,8 @@ from once.settings import (
 )
 from once.webhooks.endpoint import WebhookSettings
 
+PAGE = Path(__file__).parents[1] / "reference" / "settings.md"
+BLOCK = "settings"
 KINDS: dict[str, type[Environment]] = {
     "Consumers": Settings,
     "Commands": CommandSettings,
@@ -89,3 +93,7 @@ def _type(setting: FieldInfo) -> str:
 
 def _shown(value: object) -> str:
     return f"`{msgspec.json.encode(value).decode()}`"
+
+
+if __name__ == "__main__":
+    write(PAGE, BLOCK, reference())

@@ -17,7 +17,7 @@ import msgspec
 from once.cdk.checks.property_types import has_type
 from once.cdk.props import CommandProps, ConsumerProps, Line, Rollout, WebhookProps, named
 from once.cdk.synth_error import SynthError
-from once.names import page_url
+from once.names import explained_by
 from once.settings import Dedup
 
 
@@ -166,8 +166,8 @@ def _uses(line: ConsumerProps | CommandProps) -> Iterator[str]:
         yield "writes outside a transaction"
 
 
-STEPS = page_url("runbook#rename-or-remove-a-consumer")
-ENDPOINT_STEPS = page_url("runbook#remove-an-endpoint")
+STEPS = explained_by("rename-or-remove-a-consumer")
+ENDPOINT_STEPS = explained_by("remove-an-endpoint")
 
 
 def missing_name_faults(deployed: DeployedNames, lines: Collection[Line]) -> Iterator[str]:
@@ -218,7 +218,7 @@ def missing_name_faults(deployed: DeployedNames, lines: Collection[Line]) -> Ite
             )
 
 
-ROLLOUT_STEPS = page_url("runbook#remove-a-table-secret-or-workflow")
+ROLLOUT_STEPS = explained_by("remove-a-table-secret-or-workflow")
 
 
 def lost_use_faults(deployed: DeployedNames, lines: Iterable[Line]) -> Iterator[str]:

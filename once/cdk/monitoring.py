@@ -24,7 +24,7 @@ from once.cdk._queues import ConsumerQueues
 from once.cdk.deployment_options import ALL, DeploymentConfig, imported_key
 from once.cdk.permissions import allow
 from once.cdk.props import ConsumerProps, Rollout
-from once.names import RELAY, UNROUTED, Limits, Metric, page_url
+from once.names import RELAY, UNROUTED, Limits, Metric, explained_by
 
 SUM = "Sum"
 MAXIMUM = "Maximum"
@@ -432,7 +432,7 @@ class _Part:
             treat_missing_data=missing,
             actions_enabled=False if extra and not self.has_all else None,
             alarm_description=(
-                f"{soon}: {self.name}: {what}. First: {first}. {page_url(f'runbook#{entry}')}"
+                f"{soon}: {self.name}: {what}. First: {first}. {explained_by(entry)}"
             ),
         )
 

@@ -24,7 +24,6 @@ from once.errors import (
     Unparseable,
 )
 from once.events.strict_json import parse
-from once.names import page_url
 from once.runtime.deadline import Context, Deadline
 from once.runtime.lambda_http import LambdaAnswer, Request, answer_to, body_bytes, route_of
 
@@ -45,7 +44,10 @@ PROBLEMS = {
     "failed": (500, "The command has failed, and nothing of it was stored"),
     "not-committed": (503, "The command is not known to be done: send it again with the same key"),
 }
-"""Status and title of each problem that the door answers with, by the anchor of its type."""
+"""Status and title of each problem that the door answers with, by the last part of its type."""
+
+PROBLEM = "urn:once:problem:"
+"""Begin of each problem's type."""
 
 _OF_ERRORS: tuple[tuple[type[Exception], str], ...] = (
     (KeyConflict, "key-reused"),
@@ -89,7 +91,7 @@ class _Refused(Exception):
     def __init__(self, kind: str, detail: str = "", **headers: str) -> None:
         super().__init__(kind)
         status, title = PROBLEMS[kind]
-        problem = Problem(title, status, detail, page_url(f"commands#{kind}"))
+        problem = Problem(title, status, detail, f"{PROBLEM}{kind}")
         headers = {"content-type": "application/problem+json", **_RETRY.get(kind, {}), **headers}
         self.reply = Reply(status, headers, msgspec.json.encode(problem.members()))
 

@@ -13,7 +13,7 @@ from once.commit.result import CommitOutcome, CommitResult, failed
 from once.dynamodb_rules import serialize
 from once.errors import InFlight, InvalidWrite, PermanentError
 from once.former_records import FormerRecord
-from once.names import CLOCK_MARGIN_SECONDS, COMMIT_ATTRIBUTE, Reason, page_url
+from once.names import CLOCK_MARGIN_SECONDS, COMMIT_ATTRIBUTE, Reason, explained_by
 from once.settings import CommitSettings, TableSettings
 from once.transaction import Transaction
 from once.write_expressions import Action
@@ -135,8 +135,8 @@ def _result(record: FormerRecord, item: Item, now: float) -> CommitResult | None
         FormerUnfinished(
             "the former function began with the event and did not finish it: check in the data "
             "whether it changed them, then mark its record as done or delete the record, and "
-            f"redrive the message ({page_url('migrating')}). Its record in {records.table.name} is "
-            f"{' / '.join(record.key)}"
+            f"redrive the message ({explained_by('migrating')}). Its record in "
+            f"{records.table.name} is {' / '.join(record.key)}"
         )
     )
 

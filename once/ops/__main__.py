@@ -41,6 +41,7 @@ COMMANDS = {
     "effects": ("pending_effects", "Effects: list the pending ones, settle one by hand."),
     "webhooks": ("webhooks.webhook_commands", "Webhooks: list, show, replay, send, listen."),
     "send": ("send", "Publish an event to the ingress topic, or send a command."),
+    "explain": ("explain", "Show the page about a reason, an alarm or a command."),
     "console": ("console.server", "Serve pages that show the deployment and repair failures."),
     "new": ("new.new_commands", "Begin: write a consumer, or a service of your own."),
     "lock": ("new.lock_command", "Lock the packages of functions, with hashes."),

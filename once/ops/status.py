@@ -10,7 +10,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from rich.table import Table
 
-from once.names import UNROUTED, Limits, Metric, QueueRule, page_url
+from once.names import UNROUTED, Limits, Metric, QueueRule, explained_by
 from once.ops import terminal
 from once.ops.aws.clients import client, depth, oldest_message_seconds
 from once.ops.aws.deployment import Deployment
@@ -186,7 +186,7 @@ def status(
         if commands:
             terminal.console.print(_command_table(commands))
     if told:
-        remedy = f"`once dlq list` and {page_url('runbook')} say what to do"
+        remedy = f"`once dlq list` and {explained_by('runbook')} say what to do"
         raise OpsError(f"stuck; {remedy}{told}", ExitCode.STUCK)
 
 

@@ -72,7 +72,7 @@ DEFAULT_SERVICE = "once"
 SERVICE_VARIABLE = "ONCE_SERVICE"
 
 _named_service: list[str] = []
-_HINT = re.compile(r"(?<=`)once (?!local|new|settings)\w[^`]*")
+_HINT = re.compile(r"(?<=`)once (?!local|new|settings|explain)\w[^`]*")
 
 
 def _note_service(context: typer.Context, service: str) -> str:

@@ -13,11 +13,11 @@ from functools import wraps
 from typing import Any
 
 from once.errors import extra
-from once.names import OTLP_ENDPOINT, page_url
+from once.names import OTLP_ENDPOINT, explained_by
 
 _REMEDY = (
     f"{OTLP_ENDPOINT} is set, so add the extra to the lock file of the functions "
-    f"({page_url('telemetry')}), or leave otlp_endpoint= out"
+    f"({explained_by('telemetry')}), or leave otlp_endpoint= out"
 )
 
 with extra("otel", remedy=_REMEDY):

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Self
 from botocore.exceptions import BotoCoreError, ClientError
 
 from once.errors import RetryableError, extra, summary_of
-from once.names import page_url
+from once.names import explained_by
 from once.runtime.lambda_http import Request
 from once.webhooks.endpoint import STANDARD, Encoding, Form, Profile
 
@@ -212,7 +212,7 @@ SECRET_KEY = "whsk_"  # noqa: S105
 _SEED_BYTES = 32
 """Size of a seed, and of a public key."""
 _REMEDY = (
-    f"lock it in the requirements.txt of the function's folder ({page_url('webhooks')}); on a "
+    f"lock it in the requirements.txt of the function's folder ({explained_by('webhooks')}); on a "
     "workstation, run pip install 'once-consumer[webhooks]'"
 )
 

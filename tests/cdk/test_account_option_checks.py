@@ -19,7 +19,7 @@ from once.cdk import (
     deployment_faults,
 )
 from once.cdk.checks.deployment_config import stage_faults, unfit_option_faults
-from once.names import page_url
+from once.names import explained_by
 from tests.stacks.full_service import KEY, LAYER, NETWORK, PLAIN, QUEUE, TABLE, TEST
 
 ALIAS = "arn:aws:kms:eu-west-1:111122223333:alias/once"
@@ -64,7 +64,8 @@ def allowing(*services: str) -> CustomerKey:
             "keys",
             CustomerKeys(logs=allowing()),
             "keys.logs: the policy of the key does not allow 'logs', and it encrypts log groups; "
-            f"add a statement to the key's policy ({page_url('your-service#keys')}), and 'logs' to",
+            f"add a statement to the key's policy ({explained_by('your-service#keys')}), "
+            "and 'logs' to",
         ),
         (
             "keys",

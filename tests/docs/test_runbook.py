@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from once.names import DOCUMENTATION, Reason
+from once.names import Reason
 from once.ops.dead_letters.assessment import remedy
 from once.ops.dead_letters.dead_letter import DIED
 from proof.real_aws.checks import CHECKS
@@ -31,7 +31,7 @@ def entries() -> dict[str, str]:
 def anchors(cloud: Cloud) -> set[str]:
     """Return the entries that the alarms of a service name."""
     alarms = cloud.every("AWS::CloudWatch::Alarm").values()
-    return {alarm["AlarmDescription"].partition("runbook.html#")[2] for alarm in alarms}
+    return {alarm["AlarmDescription"].partition("`once explain ")[2][:-1] for alarm in alarms}
 
 
 def test_every_alarm_has_an_entry_and_every_entry_an_alarm(
@@ -67,7 +67,7 @@ def test_the_page_of_a_reason_says_what_to_do_as_the_commands_do(reason: str) ->
     assert all(text.strip() for text in texts.values())
     todo = " ".join(texts["What to do now"].split())
     advice = remedy(None if reason == DIED else reason) or ""
-    assert advice.partition(f": {DOCUMENTATION}")[0] in todo
+    assert advice.partition(": `once explain")[0] in todo
     assert "once dlq show MESSAGE_ID" in todo
 
 

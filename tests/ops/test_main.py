@@ -190,6 +190,13 @@ def shop(shop: Shop) -> Shop:
     return shop
 
 
+FIXED = {
+    "send": ("--type", "order.placed", "--data", "1"),
+    "trace": ("id-a", "--no-logs"),
+    "explain": ("died",),
+}
+
+
 def arguments(shop: Shop, command: str) -> tuple[object, ...]:
     match command:
         case "dlq show":
@@ -204,17 +211,13 @@ def arguments(shop: Shop, command: str) -> tuple[object, ...]:
             return ("purged", "--yes")
         case "outbox republish":
             return (*REPUBLISH[2:], "2h")
-        case "send":
-            return ("--type", "order.placed", "--data", "1")
-        case "trace":
-            return ("id-a", "--no-logs")
         case "retries":
             line = {"message": "will be retried", "receive_count": 2, "breaker_error": "NotDone"}
             shop.cloud.log("orders", json.dumps(line))
         case "settings check":
             Path("settings.json").write_text(SETTINGS.to_env()["ONCE_SETTINGS"])
             return ("settings.json",)
-    return ()
+    return FIXED.get(command, ())
 
 
 def has_documented_shape(command: str, output: str) -> bool:

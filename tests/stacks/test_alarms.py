@@ -11,7 +11,7 @@ import pytest
 
 from once.cdk.props import ConsumerProps
 from once.cdk.resting_cost import at_rest
-from once.names import RELAY, UNROUTED, Metric, page_url
+from once.names import RELAY, UNROUTED, Metric, explained_by
 from stacks.consumers import CONSUMERS
 from stacks.folders import ROOT
 from tests.stacks.cloud import Cloud, Json, flat, listed, name_of
@@ -24,7 +24,7 @@ VISIBLE, AGE = "ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMess
 
 DESCRIPTION = re.compile(
     rf"(now|today): once(-[a-z_-]+)?: [^.]+\. First: [^.]+\. "
-    rf"{re.escape(page_url('runbook'))}#[a-z-]+"
+    rf"{explained_by('[a-z-]+')}"
 )
 
 Alarm = tuple[str, str, int, int, str]
@@ -223,7 +223,7 @@ def test_an_alarm_says_how_soon_the_first_step_and_its_entry_and_notifies(
 ) -> None:
     for each in (cloud, every_alarm):
         for alarm in each.every("AWS::CloudWatch::Alarm").values():
-            on_silence = "#relay-stopped" in alarm["AlarmDescription"]
+            on_silence = "relay-stopped" in alarm["AlarmDescription"]
             assert (alarm["TreatMissingData"] == "breaching") is on_silence
             assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
             assert DESCRIPTION.fullmatch(alarm["AlarmDescription"])

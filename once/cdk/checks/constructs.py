@@ -19,7 +19,7 @@ from once.cdk.checks.property_types import has_type
 from once.cdk.props import MESSAGE_BODY_BYTES, CommandProps, ConsumerProps, Line, WebhookProps
 from once.cdk.topics import Topics
 from once.event_sources import S3Source, ScheduleSource
-from once.names import UNROUTED, Limits, QueueRule, page_url
+from once.names import UNROUTED, Limits, QueueRule, explained_by
 
 
 def wiring_faults(
@@ -252,6 +252,6 @@ def stack_size_faults(tree: Iterable[IConstruct]) -> Iterator[str]:
                     f"of its {len(consumers)} consumers about {fit} fit: set "
                     f"consumers_per_stack={fit} in DeploymentConfig, which gives new ones a "
                     "further stack; to move a deployed one there, rename it "
-                    f"({page_url('runbook#rename-or-remove-a-consumer')})"
+                    f"({explained_by('rename-or-remove-a-consumer')})"
                 )
             yield f"{name}: {count} {what}, and CloudFormation takes {quota}; {remedy}"

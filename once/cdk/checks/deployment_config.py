@@ -32,7 +32,7 @@ from once.cdk.props import (
     named,
 )
 from once.event_sources import EventBridgeSource, S3Source, SnsSource
-from once.names import Limits, page_url
+from once.names import Limits, explained_by
 
 
 def deployment_faults(config: DeploymentConfig) -> list[str]:
@@ -156,8 +156,8 @@ def _missing_permission(kind: str, key: CustomerKey, needed: str, reason: str) -
     if needed not in key.allows:
         yield (
             f"keys.{kind}: the policy of the key does not allow {needed!r}, and {reason}; add a "
-            f"statement to the key's policy ({page_url('your-service#keys')}), and {needed!r} to "
-            "allows="
+            f"statement to the key's policy ({explained_by('your-service#keys')}), and {needed!r} "
+            "to allows="
         )
 
 

@@ -9,13 +9,15 @@ from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
+from markdown_it import MarkdownIt
 from markupsafe import Markup
 from starlette.datastructures import FormData as FormData
 from starlette.requests import Request as Request
 from starlette.responses import HTMLResponse
 from starlette.responses import Response as Response
 
-from once.names import DOCUMENTATION, page_url
+from once.ops.errors import NotFoundError
+from once.ops.explain import Explanation, explanation
 from once.ops.terminal import UNKNOWN, escape_controls, format_age, format_time, parse_timestamp
 
 NAVIGATION = (
@@ -37,8 +39,7 @@ which keeps pages small."""
 _LINKED = re.compile(
     r"(?P<id>\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b)"
     r"|(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC)"
-    r"|`(?P<code>[^`\n]{1,100})`"
-    rf"|(?P<page>{re.escape(DOCUMENTATION)}[a-z/-]+\.html(?:#[a-z-]+)?)"
+    r"|`(?P<code>(?:once explain (?P<subject>[a-z#-]+))|[^`\n]{1,100})`"
 )
 
 
@@ -79,8 +80,8 @@ def _time(moment: datetime | None, shown: str = "") -> str:
 
 @pass_context
 def _linked(context: Context, text: object) -> Markup:
-    """Return a text with links at message ids and at pages of the documentation, times that follow
-    the zone, and commands as code."""
+    """Return a text with links at message ids and at commands that explain, times that follow the
+    zone, and other commands as code."""
     parts: list[str] = []
     end, whole = 0, escape_controls(str(text))
     for found in _LINKED.finditer(whole):
@@ -90,8 +91,9 @@ def _linked(context: Context, text: object) -> Markup:
             parts.append(element.format(context["link"]("message"), name, name))
         elif found["time"]:
             parts.append(_time(parse_timestamp(f"{found[0][:10]}T{found[0][11:19]}"), found[0]))
-        elif found["page"]:
-            parts.append(Markup('<a href="{0}"><code>{0}</code></a>').format(found["page"]))
+        elif subject := found["subject"]:
+            address = context["link"]("documentation", subject=subject)
+            parts.append(Markup('<a href="{}"><code>{}</code></a>').format(address, found["code"]))
         else:
             parts.append(Markup("<code>{}</code>").format(found["code"]))
         end = found.end()
@@ -118,7 +120,6 @@ _templates = Environment(
     # Control characters and those that change the direction of text deceive a reader too.
     finalize=lambda value: escape_controls(value) if type(value) is str else value,
 )
-_templates.globals["page_url"] = page_url
 _templates.filters |= {"age": _age, "ago": _time, "linked": _linked, "folded": _folded}
 
 
@@ -138,6 +139,22 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
         navigation=NAVIGATION,
     )
     return HTMLResponse(text, status_code=status)
+
+
+def documentation_page(request: Request) -> HTMLResponse:
+    """Return the page that `once explain` shows; its links lead to the pages of their subjects."""
+    found = explanation(request.path_params["subject"])
+    if found is None:
+        raise NotFoundError("no page has this name: `once explain` lists them")
+    return page(request, "documentation.html", title=found.title, body=_html(request, found))
+
+
+def _html(request: Request, found: Explanation) -> Markup:
+    def link(label: str, subject: str) -> str:
+        return f"[{label}]({request.url_for('documentation', subject=subject).path})"
+
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    return Markup(markdown.render(found.linked(link)))  # noqa: S704, the text is this library's
 
 
 def below_root(request: Request, name: str, **parts: str) -> str:

@@ -39,7 +39,7 @@ from once.ops.console import (
     overview_page,
     webhook_pages,
 )
-from once.ops.console.rendering import Request, page
+from once.ops.console.rendering import Request, documentation_page, page
 from once.ops.console.state import ConsoleState, NotReadYetError
 from once.ops.errors import NotFoundError, OpsError, error_with_remedy, unexpected_error_text
 
@@ -81,6 +81,7 @@ _PAGES: tuple[tuple[str, str, Callable[[Request], Any]], ...] = (
     ("/webhooks/one", "webhook", webhook_pages.webhook_page),
     ("/jobs/{job_id}", "job", jobs.job_page),
     ("/operator-log", "operator-log", operator_log_page.operator_log_page),
+    ("/documentation/{subject}", "documentation", documentation_page),
 )
 """Path and name of each page, and the function that returns it."""
 _FORMS: tuple[tuple[str, str, Callable[[Request], Any]], ...] = (

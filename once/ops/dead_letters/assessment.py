@@ -441,7 +441,7 @@ _REMEDIES = {
     Reason.TOO_MANY_ATTRIBUTES: "Have the producer send fewer. A redrive sends the type alone.",
     Reason.UNFINISHED: "Read the function's log first: it ended each time, or was throttled.",
     Reason.FORMER_UNFINISHED: (
-        f"Mark the former record as done, or delete it: {names.page_url('migrating')}."
+        f"Mark the former record as done, or delete it: {names.explained_by('migrating')}."
     ),
     Reason.RETRIES_EXHAUSTED: "Fix the error first, if it has not passed.",
 }

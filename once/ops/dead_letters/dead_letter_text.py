@@ -12,7 +12,7 @@ from once.errors import OnceError
 from once.events.cloud_event import DATAREF, CloudEvent
 from once.events.identity import key_hash
 from once.events.strict_json import parse
-from once.names import Limits, Reason, page_url
+from once.names import Limits, Reason, explained_by
 from once.ops import dedup_records, terminal
 from once.ops.dead_letters.assessment import AssessedMessage, RedriveOutcome, Verdict, event_of
 from once.ops.dead_letters.dead_letter import DIED, DeadLetter, QueueStay
@@ -26,9 +26,9 @@ def reason_text(reason: str | None) -> str:
 
 
 def reason_page(reason: str | None) -> str | None:
-    """Return the URL of the page about a reason; None if no page has it."""
+    """Return the command that shows the page about a reason; None if no page has it."""
     name = reason or DIED
-    return page_url(f"reasons/{name}") if name in {*Reason, DIED} else None
+    return explained_by(name) if name in {*Reason, DIED} else None
 
 
 _STYLES = dict(zip(RedriveOutcome, ("green", "yellow", "bold red", "cyan"), strict=True))

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from once import Scope
 from once.commands.http_door import PROBLEMS, HttpDoor
 from once.errors import RegistrationError
-from once.names import page_url
 from once.runtime.lambda_http import LambdaAnswer
 from once.testing import FakeAws, FakeContext, cancelled, inject, refused
 from once.testing.faults import Fault
@@ -40,8 +39,7 @@ def problem(answer: LambdaAnswer) -> str:
     """Return the kind of an answer that has problem details."""
     assert answer["headers"]["content-type"] == "application/problem+json"
     members = json.loads(answer["body"])
-    kind = str(members["type"].partition("#")[2])
-    assert members["type"] == page_url(f"commands#{kind}")
+    kind = str(members["type"]).removeprefix("urn:once:problem:")
     assert (answer["statusCode"], members["title"]) == PROBLEMS[kind]
     assert members["status"] == answer["statusCode"]
     return kind

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 from starlette.testclient import TestClient
 
-from once.names import RELAY, DeadLetterAttribute, page_url
+from once.names import RELAY, DeadLetterAttribute
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.console import dead_letter_pages
@@ -143,9 +143,10 @@ def test_message_has_all_that_the_command_shows(browser: TestClient, shop: Shop)
     shop.dead_letter(note("a", data={"amount": 9}), tenant="x")
     message = shop.only_dead_letter()
     text = html.unescape(browser.get(f"dead-letters/orders/{message.message_id}").text)
-    about = page_url("reasons/key-conflict")
     for page in (text, browser.get("dead-letters/letters?reason=key-conflict").text):
-        assert f'<a href="{about}"><code>{about}</code></a>' in page
+        [about] = re.findall(r'<a href="([^"]+)"><code>once explain key-conflict</code></a>', page)
+        explained = browser.get(about.removeprefix("/a-token/")).text
+        assert "under the same key with other content" in explained
     assert "accepted, committed at" in text
     assert f"<dd>{KEY}\n" in text
     assert '"tenant"' in text

@@ -17,7 +17,7 @@ from once.errors import PermanentError
 from once.events.identity import key_hash
 from once.failures.quarantine import carried, text
 from once.intake.original_message import OriginalMessage
-from once.names import RELAY, UNROUTED, DeadLetterAttribute, Limits, page_url
+from once.names import RELAY, UNROUTED, DeadLetterAttribute, Limits, explained_by
 from once.ops.aws import clients
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import dead_letter
@@ -138,7 +138,7 @@ def test_message_is_shown_with_its_metadata(shop: Shop) -> None:
     for line in (
         f"message {message.message_id}",
         "consumer orders",
-        f"reason permanent\n{page_url('reasons/permanent')}",
+        f"reason permanent\n{explained_by('permanent')}",
         "error PermanentError: no such counter",
         "receives 3",
         f"lineage {sent}",

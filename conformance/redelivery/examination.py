@@ -4,6 +4,7 @@ import contextlib
 import datetime as dt
 import itertools
 import json
+import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from typing import Any
 from redelivery import drawn
 from redelivery.boundary.aws import UnreadableRequest
 from redelivery.boundary.invocation import Call
-from redelivery.boundary.outside import Refused
+from redelivery.boundary.outside import NOT_INTERCEPTED, Refused
 from redelivery.faults import Fault
 from redelivery.judgement import Expectation, Volatile, differences, judge, remarks, volatile
 from redelivery.report import Report, Result
@@ -49,6 +50,11 @@ _TRIES_TO_SHRINK = 4
 
 _NO_SIBLING = "the handler refuses the first sample with another key"
 _LINES_SHOWN = 12
+_UNREACHABLE = re.compile(
+    r"unreachable|name resolution|translate host name|not known|refused|timed out", re.IGNORECASE
+)
+"""Errors of a client whose server the check does not reach."""
+
 _TWO_MESSAGES = {*(Fault.BATCH, Fault.BATCH_ANSWER_LOST, Fault.REGROUPED, Fault.TWO_IN_PARALLEL)}
 
 
@@ -215,6 +221,8 @@ class _Examiner:
             raised = [f"{error!r}{raised_at(error, shared.root)}" for error in outcome.errors[:1]]
             missing = [f"add {option}" for option in dict.fromkeys(outcome.record.undeclared)]
             reason = "".join(f": {text}" for text in [*raised, *missing])
+            if _UNREACHABLE.search(reason):
+                reason += f". A server is reached {NOT_INTERCEPTED}"
             # What a handler printed at the end may say why it fails.
             printed = (f"\n  | {line}" for line in shared.output().splitlines()[-_LINES_SHOWN:])
             raise SubjectError(

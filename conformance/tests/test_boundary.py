@@ -1,6 +1,7 @@
 """Calls that leave the handler's process, and faults as its own libraries report them."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from redelivery import Method, Subject, SubjectError, Table
 from redelivery.boundary.aws import AwsRequest, Names
 from redelivery.boundary.outside import Refused
+from redelivery.child import examine_in_child
 from redelivery.examination import examine
 
 from .support import kinds, results, subject
@@ -74,11 +76,33 @@ def test_a_sleep_moves_the_clock(tmp_path: Path) -> None:
         examine(subject(tmp_path, source))
 
 
-def test_a_connection_past_the_boundary_is_refused(tmp_path: Path) -> None:
-    source = PUT.format(before="import socket", call="socket.create_connection(('10.1.2.3', 80))")
-    with pytest.raises(SubjectError, match=r"connects to 10\.1\.2\.3:80"):
-        examine(subject(tmp_path, source))
+@pytest.mark.parametrize(
+    ("call", "place"),
+    [
+        ("socket.create_connection(('10.1.2.3', 80))", "10.1.2.3:80"),
+        ("socket.socket().connect_ex(('10.1.2.3', 80))", "10.1.2.3:80"),
+        ("socket.create_connection(('db.internal', 5432))", "db.internal:5432"),
+        ("swallowed()", "10.1.2.3:80"),
+    ],
+    ids=["connect", "connect_ex", "by name", "swallowed"],
+)
+def test_a_connection_past_the_boundary_is_refused(call: str, place: str, tmp_path: Path) -> None:
+    before = """import socket
+    def swallowed():
+        try:
+            socket.create_connection(("10.1.2.3", 80))
+        except:
+            pass"""
+    with pytest.raises(SubjectError, match=rf"connects to {re.escape(place)} by a library"):
+        examine(subject(tmp_path, PUT.format(before=before, call=call)))
     assert not issubclass(Refused, Exception)
+
+
+@pytest.mark.parametrize("host", ["10.1.2.3", "db.internal"])
+def test_a_library_in_c_reaches_no_host(host: str, tmp_path: Path) -> None:
+    call = f"psycopg2.connect(host='{host}', connect_timeout=60)"
+    with pytest.raises(SubjectError, match=r"OperationalError.*library that is not intercepted"):
+        examine_in_child(subject(tmp_path, PUT.format(before="import psycopg2", call=call)))
 
 
 def test_a_method_that_does_not_exist_is_explained(tmp_path: Path) -> None:

@@ -115,7 +115,25 @@ CASES = (
         {Fault.ANSWER_LOST_RETRIED: SOUND, Fault.REDRIVEN: DOUBLED},
         given=FILES,
     ),
-    Case("starts_by_name", {Fault.DIES_AFTER: SOUND, Fault.AFTER_EXPIRY: SOUND}, given=MACHINE),
+    Case(  # the second answer, once the execution has ended, is an error that it does not expect
+        "starts_by_name",
+        {
+            Fault.ANSWER_LOST_RETRIED: SOUND,
+            **dict.fromkeys((Fault.DIES_AFTER, Fault.AFTER_EXPIRY), REFUSED),
+        },
+        given=MACHINE,
+    ),
+    Case(
+        "starts_by_name_once",
+        dict.fromkeys((Fault.DIES_AFTER, Fault.ANSWER_LOST_RETRIED, Fault.AFTER_EXPIRY), SOUND),
+        given=MACHINE,
+    ),
+    Case(
+        "queries_with_a_token",
+        {Fault.DIES_AFTER: SOUND, Fault.REDRIVEN: SOUND, Fault.AFTER_EXPIRY: DOUBLED},
+        "start_query_execution",
+        {"tables": []},
+    ),
     Case(
         "starts",
         dict.fromkeys((Fault.DIES_AFTER, Fault.DELIVERED_AGAIN, Fault.BATCH_ANSWER_LOST), DOUBLED),

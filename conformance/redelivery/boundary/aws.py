@@ -104,19 +104,31 @@ _TOKEN = re.compile(
 )
 """Parameters that identify a request, besides those that botocore's models mark."""
 
-_TOKEN_SECONDS = {
+_TOKENS: Mapping[str, tuple[float, str]] = {
     # https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
-    "dynamodb": 10 * MINUTE,
+    "dynamodb": (10 * MINUTE, "IdempotentParameterMismatchException"),
     # https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-idempotency.html
-    "ec2": DAY,
+    "ec2": (DAY, "IdempotentParameterMismatch"),
+    # https://docs.aws.amazon.com/athena/latest/APIReference/API_StartQueryExecution.html
+    "athena": (DAY, "InvalidRequestException"),
+    # https://docs.aws.amazon.com/AmazonECS/latest/APIReference/ECS_Idempotency.html
+    "ecs": (DAY, "ConflictException"),
+    # https://docs.aws.amazon.com/secretsmanager/latest/apireference/API_PutSecretValue.html
+    "secretsmanager": (EVER, "ResourceExistsException"),
+    # https://docs.aws.amazon.com/step-functions/latest/apireference/API_RedriveExecution.html
+    "stepfunctions": (15 * MINUTE, ""),
 }
-"""Seconds for which a service remembers a token; a day where AWS does not document it."""
+"""Seconds for which a service remembers a token and answers as it did first; and its error if the
+token comes with other parameters. A day, without an error, where AWS does not document it."""
 
 _RECOGNISED: Mapping[str, tuple[tuple[str, ...], float]] = {
-    # A second start with the name and input of a running execution is answered as the first; a name
-    # is free again after 90 days:
+    # A second start with the name and input of a running execution is answered as the first. Of a
+    # closed one, the second answer is ExecutionAlreadyExists, until the name is free after 90 days:
     # https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
     "stepfunctions.StartExecution": (("name",), 90 * DAY),
+    # A deduplication id is answered with success for five minutes, and is no second message:
+    # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html,
+    # https://docs.aws.amazon.com/sns/latest/api/API_Publish.html (`FIFO_WINDOW_SECONDS`)
     # https://docs.aws.amazon.com/sns/latest/api/API_CreateTopic.html
     "sns.CreateTopic": (("Name",), EVER),
     # https://docs.aws.amazon.com/sns/latest/api/API_Subscribe.html
@@ -349,6 +361,14 @@ class AwsRequest:
         return " ".join([table, *named])
 
 
+def remembered(token: tuple[str, ...]) -> str:
+    """Return for how long a service is taken to remember a request token, as a sentence."""
+    name = token[0]
+    seconds, _ = _TOKENS.get(name.partition(".")[0], (DAY, ""))
+    how_long = "for ever" if seconds == EVER else f"for {seconds / MINUTE:.0f} minutes"
+    return f"the token of {name} is taken to be remembered {how_long}"
+
+
 class UnreadableRequest(BaseException):
     """The kit does not understand a request. No Exception: a handler would handle it."""
 
@@ -427,9 +447,10 @@ def _answered(
     """Send a request, unless the service recognises it or a read is stale; record it."""
     record, content = invocation.record, repr(sorted(request.parameters.items(), key=str))
     since, first, known = record.answers.get(token, (0.0, "", None))
-    if known is not None and time.time() - since < _TOKEN_SECONDS.get(request.service, DAY):
-        if content != first and request.service == "dynamodb":
-            raise _client_error(client, request.operation, "IdempotentParameterMismatchException")
+    seconds, mismatch = _TOKENS.get(request.service, (DAY, ""))
+    if known is not None and time.time() - since < seconds:
+        if content != first and mismatch:
+            raise _client_error(client, request.operation, mismatch)
         return known
     try:
         answer = send(request.parameters)

@@ -215,6 +215,7 @@ class Invocation:
             its modules are being imported.
         overdue: calls that take effect after it.
         calls: the calls, in their order.
+        refused: raised when the handler left the boundary.
     """
 
     plan: Plan
@@ -231,6 +232,7 @@ class Invocation:
     loading: bool = False
     overdue: list[Perform] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
+    refused: BaseException | None = None
     main: threading.Thread = field(default_factory=threading.current_thread)
     _order: ThreadOrder = field(init=False)
 

@@ -4,6 +4,7 @@ Declared methods pass the boundary. Other connections are refused, and so are pr
 effects would be real. Files that are written are recorded: they outlive a simulated process.
 """
 
+import ctypes
 import importlib
 import ipaddress
 import multiprocessing.util
@@ -13,17 +14,20 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 from unittest.mock import patch
 
-from redelivery.boundary.invocation import Call, Failures, call_site, current
+from redelivery.boundary.invocation import Call, Failures, Invocation, call_site, current
 from redelivery.subject import Method, SubjectError
 
 _SHOWN = 60
 _IMMUTABLE_TYPE, _HEAP_TYPE = 1 << 8, 1 << 9
 """Flags of CPython's types."""
 
+_CONNECTS = {"socket.connect", "socket.sendto", "socket.sendmsg"}  # `connect_ex` has the first, too
+_LOOKS_UP = {"socket.getaddrinfo", "socket.gethostbyname"}
 _STARTS = {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec", "os.fork"}
 _WRITES = os.O_WRONLY | os.O_RDWR
 _NO_STATE = ("/dev/", "/proc/")
@@ -170,6 +174,12 @@ def _holder(path: str) -> tuple[ModuleType, Any, str]:
     return module, holder, last
 
 
+NOT_INTERCEPTED = (
+    "by a library that is not intercepted. Use urllib3, requests, httpx or urllib.request, or "
+    "declare the driver's method"
+)
+
+
 class Refused(BaseException):
     """The handler opens a connection that is not intercepted, or starts a process.
 
@@ -181,35 +191,40 @@ class Refused(BaseException):
 def refused() -> Iterator[None]:
     """Let the handler connect to this machine alone, and start no process."""
     _watch()
-    connect, spawn = socket.socket.connect, multiprocessing.util.spawnv_passfds
-
-    def checked(own: socket.socket, address: Any) -> None:
-        if current() is not None and own.family in {socket.AF_INET, socket.AF_INET6}:
-            host, port = address[:2]
-            if host != "localhost" and not _is_loopback(host):
-                own.close()
-                raise Refused(
-                    f"the handler connects to {host}:{port} by a library that is not intercepted. "
-                    "Use urllib3, requests, httpx or urllib.request, or declare the driver's method"
-                )
-        connect(own, address)
+    spawn = multiprocessing.util.spawnv_passfds
 
     def spawned(*arguments: Any) -> int:  # Python has no audit event for it
         _observe("os.posix_spawn", arguments)
         return spawn(*arguments)
 
-    with (
-        patch.object(socket.socket, "connect", checked),
-        patch("multiprocessing.util.spawnv_passfds", spawned),
-    ):
+    with patch("multiprocessing.util.spawnv_passfds", spawned):
         yield
 
 
-def _is_loopback(host: str) -> bool:
+def _is_this_machine(host: Any) -> bool:
+    name = host.decode() if isinstance(host, bytes) else str(host or "localhost")
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
     except ValueError:
         return False
+
+
+_USER_AND_NETWORK = 0x10000000, 0x40000000
+"""Linux's `CLONE_NEWUSER` and `CLONE_NEWNET`; Python has them from 3.12."""
+
+
+def leave_the_network() -> None:
+    """Let this process, which has one thread, reach no host, where its platform allows that.
+
+    A library in C connects without an audit event. In a network namespace of its own, it fails.
+    """
+    unshare = getattr(ctypes.CDLL(None), "unshare", lambda _: 1)
+    user, network = _USER_AND_NETWORK
+    own = {"setgroups": "deny", "uid_map": os.getuid(), "gid_map": os.getgid()}
+    if unshare(network) and not unshare(user | network):
+        for name, one in own.items():  # this user keeps its number
+            text = one if isinstance(one, str) else f"{one} {one} 1"
+            Path("/proc/self", name).write_text(text)
 
 
 @cache
@@ -219,18 +234,39 @@ def _watch() -> None:
 
 
 def _observe(event: str, arguments: tuple[Any, ...]) -> None:
-    if event not in {"open", "sqlite3.connect"} and event not in _STARTS:
+    if event not in {"open", "sqlite3.connect", *_CONNECTS, *_LOOKS_UP, *_STARTS}:
         return
     invocation = current()
-    if invocation is None or invocation.loading or id(invocation) in _inside:
+    if invocation is None:
+        return
+    if event in _CONNECTS and arguments[0].family in {socket.AF_INET, socket.AF_INET6}:
+        host, port = (arguments[1] or ("", ""))[:2]
+        if not _is_this_machine(host):
+            arguments[0].close()
+            _refuse_connection(invocation, host, port)
+    if event in _LOOKS_UP and not _is_this_machine(arguments[0]):
+        _refuse_connection(invocation, *(*arguments, "")[:2])
+    if event in _CONNECTS | _LOOKS_UP or invocation.loading or id(invocation) in _inside:
         return
     if event in _STARTS:
-        raise Refused(
-            f"the handler starts a process at {call_site(invocation.root)}: what it does is real, "
-            "and is not seen. Declare the function that starts it, as Method('subprocess:run', ...)"
+        _refuse(
+            invocation,
+            f"the handler starts a process at {call_site(invocation.root)}: what it does is "
+            "real, and is not seen. Declare the function that starts it, as "
+            "Method('subprocess:run', ...)",
         )
     path = str(arguments[0])
     if event == "open" and not (isinstance(arguments[2], int) and arguments[2] & _WRITES):
         return
     if path != ":memory:" and not path.startswith(_NO_STATE) and "__pycache__" not in path:
         invocation.record.files.setdefault(path, call_site(invocation.root))
+
+
+def _refuse_connection(invocation: Invocation, host: Any, port: Any) -> None:
+    place = f"{host.decode() if isinstance(host, bytes) else host}{f':{port}' if port else ''}"
+    _refuse(invocation, f"the handler connects to {place} {NOT_INTERCEPTED}")
+
+
+def _refuse(invocation: Invocation, told: str) -> None:
+    invocation.refused = Refused(told)  # also if the handler catches it
+    raise invocation.refused

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from redelivery.boundary.aws import remembered
 from redelivery.boundary.invocation import Call, Invocation, Killed, Plan, Record
 from redelivery.faults import Fault
 from redelivery.samples import NEIGHBOUR, POISON, Message, Samples
@@ -305,6 +306,9 @@ def _sent_later(run: Run, samples: Samples, scenario: Scenario) -> None:
         run.tell(f"{attribute} is taken for a time to live (ttl=, no-ttl): expired items are gone")
     if seconds > SOON_SECONDS:
         run.end_process()
+    if scenario.fault is Fault.AFTER_EXPIRY:
+        for told in dict.fromkeys(map(remembered, run.record.answers)):
+            run.tell(told)
     run.tell(sentence)
     run.send(samples.first)
 

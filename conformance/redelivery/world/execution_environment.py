@@ -81,6 +81,8 @@ class Process:
             finally:
                 invocation.answered = True
                 wait_for_threads(invocation)
+                if invocation.refused:
+                    raise invocation.refused
         if invocation.dead:  # the handler caught what ended its process
             raise Killed
         return answer

@@ -7,6 +7,7 @@ import copy
 import hashlib
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from moto.core.exceptions import ServiceException
 
 from redelivery.boundary.aws import Names, plain
 from redelivery.boundary.invocation import Record
-from redelivery.subject import Subject, SubjectError, Table
+from redelivery.subject import DAY, Subject, SubjectError, Table
 
 REGION = "us-east-1"
 ACCOUNT = "123456789012"
@@ -29,6 +30,8 @@ DLQ = "source-dlq"
 _RETENTION_SECONDS = "1209600"
 _EXPIRY = re.compile(r"ttl|expir", re.IGNORECASE)
 _AN_EPOCH = 1_000_000_000
+_EXECUTION_SECONDS = 1.0
+_NAME_SECONDS = 90 * DAY
 
 
 class Resources:
@@ -99,6 +102,7 @@ class Resources:
         With `undeclared`, the attribute is guessed in tables of which nothing is known, but for the
         subject's own items. Returns those that were guessed, as `table.attribute`.
         """
+        _close_executions(now)
         guessed = set()
         for table in self.subject.tables:
             guess = undeclared and table.ttl == ""
@@ -166,6 +170,21 @@ def environment(subject: Subject) -> dict[str, str]:
 def queue_name(subject: Subject, name: str) -> str:
     """Return a queue's name; source and dead-letter queue are FIFO if the subject is."""
     return f"{name}.fifo" if subject.fifo and name in {SOURCE, DLQ} else name
+
+
+def _close_executions(now: float) -> None:
+    """End the executions of state machines, as real ones do; free a name after 90 days.
+
+    https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
+    """
+    is_used = "moto.stepfunctions.models" in sys.modules  # to import it takes long
+    for machine in backend("stepfunctions").state_machines if is_used else ():
+        for execution in list(machine.executions):
+            age = now - execution.start_date.timestamp()
+            if age > _NAME_SECONDS:
+                machine.executions.remove(execution)
+            elif age > _EXECUTION_SECONDS:
+                execution.status = "SUCCEEDED"
 
 
 def _create_source(subject: Subject) -> None:

@@ -171,6 +171,20 @@ def starts_by_name(event: Event, _: Any) -> None:
         )
 
 
+def starts_by_name_once(event: Event, _: Any) -> None:
+    for record in event["Records"]:
+        with suppress(aws("stepfunctions").exceptions.ExecutionAlreadyExists):
+            starts_by_name({"Records": [record]}, None)
+
+
+def queries_with_a_token(event: Event, _: Any) -> None:
+    for order in bodies(event):
+        aws("athena").start_query_execution(
+            QueryString=f"INSERT INTO orders VALUES ('{order['order_id']}')",
+            ClientRequestToken=f"{order['order_id']:0>32}",
+        )
+
+
 def starts(event: Event, _: Any) -> None:
     for order in bodies(event):
         aws("stepfunctions").start_execution(stateMachineArn=MACHINE, input=json.dumps(order))

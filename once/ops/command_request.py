@@ -20,8 +20,9 @@ from once.commands.http_door import KEY, key_in
 from once.errors import OnceError
 from once.events.strict_json import parse
 from once.ops.aws.clients import client
-from once.ops.aws.deployment import MAX_EVENT_BYTES, Deployment
+from once.ops.aws.deployment import MAX_EVENT_BYTES
 from once.ops.errors import OpsError
+from once.ops.progress import find_deployment
 from once.ops.terminal import console, print_json
 
 _ROUTE = re.compile(r"(POST|PUT|PATCH|DELETE) (/[!-~]*)")
@@ -125,7 +126,7 @@ def _base(url: str | None, to: str | None, service: str) -> str:
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             raise BadParameter("it is no URL of HTTP", param_hint="--url")
         return url
-    deployment = Deployment.find(service)
+    deployment = find_deployment(service)
     doors = [deployment.door(to)] if to else [*deployment.commands.values()]
     if len(doors) > 1:
         raise OpsError(f"choose one with --to: {', '.join(each.name for each in doors)}")

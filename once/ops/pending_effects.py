@@ -26,7 +26,7 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import assessment, dead_letter, queue_walk
 from once.ops.errors import NotFoundError, OpsError
-from once.ops.progress import saying
+from once.ops.progress import find_deployment, saying
 
 MAX_READ = 20_000
 """Maximum number of records that are read by default."""
@@ -49,7 +49,7 @@ def list_command(
     by themselves, with the next delivery of their message.
     """
     table = dedup_records.DedupRecordReader(
-        client("dynamodb"), Deployment.find(service).dedup_table
+        client("dynamodb"), find_deployment(service).dedup_table
     )
     with saying("reading the dedup table"):
         found = list_pending(table, limit)
@@ -124,7 +124,7 @@ def settle_command(
         decision = read_decision(done, refused, text, is_not_done=is_not_done, new_key=new_key)
     elif is_not_done or new_key or (done, refused, text) != (None, None, None):
         raise BadParameter("stands alone", param_hint="--recorded")
-    deployment = Deployment.find(service)
+    deployment = find_deployment(service)
     table = dedup_records.DedupRecordReader(client("dynamodb"), deployment.dedup_table)
     with saying("looking for the record"):
         effect = _named_effect(deployment, table, key)

@@ -7,6 +7,8 @@ from threading import Event, Thread, Timer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn
 
+from once.ops.aws.clients import READ_TIMEOUT_SECONDS
+from once.ops.aws.deployment import Deployment
 from once.ops.terminal import console, error_console
 
 LINE_SECONDS = 15.0
@@ -83,3 +85,14 @@ def saying(what: str, *, after: float = 2.0) -> Iterator[None]:
     finally:
         timer.cancel()
         timer.join()
+
+
+def find_deployment(service: str) -> Deployment:
+    """Return a deployment; say after three seconds that AWS does not answer, see `Deployment.find`.
+
+    Raises:
+        OpsError: there is no such deployment.
+    """
+    wait = f"no answer of CloudFormation yet: three attempts of {READ_TIMEOUT_SECONDS} s"
+    with saying(wait, after=3.0):
+        return Deployment.find(service)

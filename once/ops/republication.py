@@ -33,7 +33,7 @@ from once.ops.aws import clients
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.errors import OpsError
 from once.ops.operator_changes import ChangeOptions, logged_change
-from once.ops.progress import progress
+from once.ops.progress import find_deployment, progress
 
 if TYPE_CHECKING:
     from mypy_boto3_lambda import LambdaClient
@@ -107,7 +107,7 @@ def republish_command(
 
     With --to, a consumer that was deployed later receives earlier events.
     """
-    asked = Republication(Deployment.find(service), options)
+    asked = Republication(find_deployment(service), options)
     result, plan = RepublishResult(), []
     if how.dry_run or not how.yes:  # the plan is a read of the whole table
         with _looking(asked, how) as seen:

@@ -19,7 +19,7 @@ from once.ops import terminal
 from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError, error_with_remedy
-from once.ops.progress import saying
+from once.ops.progress import find_deployment, saying
 
 PERIOD = timedelta(hours=2)
 """Period of the log that is read. The longest delay of a message is an hour by default."""
@@ -158,7 +158,7 @@ def retries_command(
     They are read from the log lines of the last two hours: a message with its error,
     its receives and its next attempt. The key's hash leads to the rest: `once trace HASH`.
     """
-    deployment, now = Deployment.find(service), datetime.now(UTC)
+    deployment, now = find_deployment(service), datetime.now(UTC)
     names = [deployment.consumer(consumer).name] if consumer else [*deployment.consumers]
     with saying("reading the functions' logs"):
         found = read_retries(deployment, names, now)

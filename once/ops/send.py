@@ -22,6 +22,7 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import MAX_EVENT_BYTES, DeployedConsumer, Deployment
 from once.ops.command_request import CommandOptions, send_command
 from once.ops.errors import OpsError
+from once.ops.progress import find_deployment
 from once.ops.terminal import (
     JsonOption,
     ServiceOption,
@@ -100,7 +101,7 @@ def send(
         content = parse(data_text(data), max_bytes=MAX_EVENT_BYTES)
     except OnceError as error:
         raise BadParameter(f"no consumer could read this event: {error}") from None
-    deployment = Deployment.find(service)
+    deployment = find_deployment(service)
     receivers = _receivers(deployment, event_type, to)
     consumer = deployment.consumer(to) if to else None
     topic = "" if consumer else deployment.ingress_topic(event_type)

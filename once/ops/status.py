@@ -17,7 +17,7 @@ from once.ops.aws.deployment import Deployment
 from once.ops.aws.function_figures import read_figures
 from once.ops.aws.function_logs import start_errors
 from once.ops.errors import ExitCode, OpsError
-from once.ops.progress import saying
+from once.ops.progress import find_deployment, saying
 from once.ops.retries import OpenBreaker, Retries, read_retries
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ def status(
     the table, as is an existing queue with an attribute that breaks a rule of its consumer.
     """
     seconds = terminal.parse_age_option(max_age, option="--max-age").total_seconds()
-    deployment = Deployment.find(service)
+    deployment = find_deployment(service)
     with saying("reading queues and logs"):
         rows, commands = read_status(deployment), read_commands(deployment)
     faults = [(row.consumer, one) for row in rows for one in row.stuck(seconds)]

@@ -17,9 +17,9 @@ from once.cdk.synth_error import SynthError
 from once.names import ExternalOutput
 from once.ops import terminal
 from once.ops.aws.clients import client
-from once.ops.aws.deployment import DeployedConsumer, Deployment
+from once.ops.aws.deployment import DeployedConsumer
 from once.ops.errors import OpsError
-from once.ops.progress import saying
+from once.ops.progress import find_deployment, saying
 from once.settings import SETTINGS
 
 _CDK_FILE = Path(__file__).parent / "new" / "templates" / "service" / "cdk.json.jinja"
@@ -103,7 +103,7 @@ def template(
         options |= {"consumers_per_stack": split} if split else {}
         _print("written", asked.write("template", **options), as_json=as_json)
         return
-    consumers = Deployment.find(service).consumers.values()
+    consumers = find_deployment(service).consumers.values()
     faults = [each for one in consumers if one.contract for each in function_faults(one)]
     _print("faults", faults or ["every function fits its line"][as_json:], as_json=as_json)
     if faults:

@@ -171,6 +171,15 @@ class Command(TyperCommand):
                 shown["metavar"] = parameter.metavar or parameter.name.upper()
             vars(parameter).update(shown)
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse the arguments; refuse an option with one value that is given twice."""
+        *_, given = self.make_parser(ctx).parse_args(args=[*args])
+        for each in self.params:
+            takes_one = not (each.multiple if hasattr(each, "multiple") else True)
+            if takes_one and not getattr(each, "is_flag", False) and given.count(each) > 1:
+                raise BadParameter("is given twice: give it once", param_hint=each.opts[0])
+        return super().parse_args(ctx, args)
+
 
 class Group(TyperGroup):
     """Prints an error and its remedy in place of a traceback."""

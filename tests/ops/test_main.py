@@ -273,6 +273,17 @@ def test_every_command_has_json_and_a_documented_shape() -> None:
     assert [name for name, options in found.items() if not {"--json", "-o"} <= options] == []
 
 
+@pytest.mark.usefixtures("cloud")
+def test_options_that_contradict_themselves_are_refused() -> None:
+    twice = ("--consumer", "orders", "--consumer", "inventory")
+    for command in ("dlq list", "dlq redrive", "retries"):
+        assert "--consumer: is given twice" in stderr_of(*command.split(), *twice, code=2)
+    period = ("--since", "1h", "--until", "2h")
+    for command in ("list", "redrive", "purge"):
+        assert "the period is empty" in stderr_of("dlq", command, *period, code=2)
+    stdout_of("dlq", "list", "--since", "2h", "--until", "1h")
+
+
 def test_the_output_option_is_the_same_as_json(cloud: Cloud) -> None:
     assert stdout_of("status", "-o", "json") == stdout_of("status", "--json")
     assert "consumer" in stdout_of("status", "-o", "table")

@@ -21,13 +21,17 @@ if TYPE_CHECKING:
 THREADS = 8
 """Number of calls that the command line makes in parallel."""
 
+READ_TIMEOUT_SECONDS = 30
+"""Time after which a call without an answer is made again, three times at most."""
+
 _CONFIG = Config(
     max_pool_connections=THREADS,
-    retries={"mode": "standard", "total_max_attempts": 5},
+    connect_timeout=5,
+    retries={"mode": "standard", "total_max_attempts": 3},
 )
 
 
-def client(service: str, *, read_timeout_seconds: int = 60) -> Any:
+def client(service: str, *, read_timeout_seconds: int = READ_TIMEOUT_SECONDS) -> Any:
     """Return a client of a service, by boto3's name of it, that all threads may share."""
     config = _CONFIG.merge(Config(read_timeout=read_timeout_seconds))
     # The SDKs of other languages and the AWS CLI read AWS_REGION first; boto3 does not read it.

@@ -60,10 +60,9 @@ def plan_redrive(request: Request, form: FormData) -> Job:
             pages = _confirmed(redrive.walk, missing)
             # A stop waits for one call alone.
             calls = (call for some in pages for call in batches(some, most))
-            try:
-                _send(state, asked, redrive, calls, why, progress)
-            finally:
-                progress.result = [*progress.result, *_missing_lines(redrive.walk, missing)]
+            _send(state, asked, redrive, calls, why, progress)
+            # After a stop or an error, the others were not reached, and are as they were.
+            progress.result = [*progress.result, *_missing_lines(redrive.walk, missing)]
 
     groups = [
         *_plan_groups(plan.sent, "will be sent"),

@@ -105,6 +105,7 @@ class Job:
     comes_back: bool = False
     back: str = ""
     phase: JobPhase = JobPhase.PLANNED
+    thread: threading.Thread | None = field(default=None, repr=False)
     progress: Progress = field(default_factory=Progress)
     error: str | None = None
 
@@ -114,7 +115,14 @@ class Job:
             if self.phase is not JobPhase.PLANNED or not self.changes:
                 return
             self.phase = JobPhase.RUNNING
-        threading.Thread(target=self._run, args=[why], name=f"job {self.title}").start()
+        self.thread = threading.Thread(target=self._run, args=[why], name=f"job {self.title}")
+        self.thread.start()
+
+    def stop(self) -> None:
+        """End it after its present step, as Ctrl-C ends a command; wait, if it is under way."""
+        self.progress.stop.set()
+        if self.thread is not None:
+            self.thread.join()
 
     def _run(self, why: str | None) -> None:
         try:
@@ -167,8 +175,9 @@ def job_page(request: Request) -> Response:
 
 async def start_job(request: Request) -> Response:
     """Run a confirmed job, and return to its page."""
-    form = await request.form()
-    _found(request).start(str(form.get("why") or "").strip() or None)
+    form, job = await request.form(), _found(request)
+    state_of(request).started.append(job)
+    job.start(str(form.get("why") or "").strip() or None)
     return _to_page(request, request.path_params["job_id"])
 
 

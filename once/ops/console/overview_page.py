@@ -144,7 +144,9 @@ def overview_page(request: Request) -> Response:
         request,
         "overview.html",
         reading=replace(
-            reading, under_way=any(each.under_way for each in (reading, figures, requests))
+            reading,
+            under_way=any(each.under_way for each in (reading, figures, requests)),
+            fault=next(filter(None, (each.fault for each in (reading, figures, requests))), None),
         ),
         needs=[*needs(rows, commands, messages, now)],
         commands=commands,

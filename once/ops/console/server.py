@@ -27,7 +27,6 @@ from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, 
 from typer import BadParameter, Option
 
 from once.ops import terminal
-from once.ops.aws.deployment import Deployment
 from once.ops.console import (
     dead_letter_changes,
     dead_letter_pages,
@@ -42,6 +41,7 @@ from once.ops.console import (
 from once.ops.console.rendering import Request, documentation_page, page
 from once.ops.console.state import ConsoleState, NotReadYetError
 from once.ops.errors import NotFoundError, OpsError, error_with_remedy, unexpected_error_text
+from once.ops.progress import find_deployment
 
 app = terminal.command_group()
 
@@ -210,6 +210,11 @@ class ConsoleServer(uvicorn.Server):
         try:
             self.run(sockets=[self._listener])
         finally:
+            for job in self._state.started:
+                if job.phase is jobs.JobPhase.RUNNING:
+                    job.stop()
+                    told = job.error or job.phase.value
+                    terminal.error_console.print(f"{job.title}: {told}", soft_wrap=True)
             self._state.messages.close()
 
 
@@ -243,7 +248,7 @@ def console_command(
     use your AWS credentials. Each change shows a dry run first, and leaves entries in
     the operator log.
     """
-    with console_server(ConsoleState(Deployment.find(service), read_only), port) as server:
+    with console_server(ConsoleState(find_deployment(service), read_only), port) as server:
         url = server.address.url
         if as_json:
             terminal.print_json({"service": service, "url": url, "read_only": read_only})

@@ -16,7 +16,7 @@ from starlette.requests import Request
 
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
-from once.ops.errors import OpsError
+from once.ops.errors import OpsError, error_with_remedy, is_of_aws
 from once.ops.status import QueueStatus, read_status
 
 REFRESH_SECONDS = 120.0
@@ -25,6 +25,8 @@ QUEUE_SECONDS = 5.0
 """Time between two readings of the queues: SQS bills each of a dozen requests."""
 PATIENCE_SECONDS = 0.12
 """Time that a page waits for what it shows, before it says that this is being read."""
+SLOW_SECONDS = 10.0
+"""Time after which a reading that is under way makes the page stale."""
 _MAX_DEPTHS = 120
 _MAX_KEPT = 50
 _END_SECONDS = 5.0
@@ -37,12 +39,13 @@ class Reading(Generic[_T]):
     """The result of reading one thing from AWS; a page shows it with its age.
 
     `known` is what was read, or the first part of a first reading, and empty before. `read_at` is
-    the time of the last whole reading.
+    the time of the last whole reading, and `fault` why there is no newer one, as a text.
     """
 
     known: tuple[_T, ...]
     read_at: datetime | None
     under_way: bool
+    fault: str | None = None
 
     @property
     def value(self) -> _T:
@@ -63,6 +66,8 @@ class _Kept:
     at: float = -inf
     read_at: datetime | None = None
     task: Future[None] | None = None
+    began: float = 0
+    fault: str | None = None
 
 
 class Readings:
@@ -84,6 +89,7 @@ class Readings:
 
         The key names the thing that is read, with its arguments. The call waits at most
         `PATIENCE_SECONDS`, or `patience`, for a new reading. An error of `read` is raised once.
+        One of AWS is the reading's `fault` if there is an earlier result.
         """
         with self._lock:
             kept = self._kept.setdefault(key, _Kept())
@@ -95,10 +101,14 @@ class Readings:
         if task is not None:
             wait([task], PATIENCE_SECONDS if patience is None else patience)
             if task.done():
-                # An error is raised for the page that asks next. The one after it reads anew.
+                # An error is told to the page that asks next. The one after it reads anew.
                 kept.task = None
-                task.result()
-        return Reading(kept.value or kept.part, kept.read_at, kept.task is not None)
+                kept.fault = _fault_of(task, keeps_last=bool(kept.value))
+        seconds = time.monotonic() - kept.began if kept.task else 0
+        is_slow = seconds > SLOW_SECONDS
+        slow = f"The next reading has taken {seconds:.0f} s so far" if is_slow else None
+        known = kept.value or kept.part
+        return Reading(known, kept.read_at, kept.task is not None, kept.fault or slow)
 
     def show(self, key: Hashable, part: object) -> None:
         """Keep the first part of a reading that is under way."""
@@ -109,6 +119,7 @@ class Readings:
 
     def _begin(self, kept: _Kept, read: Callable[[], object]) -> Future[None]:
         task: Future[None] = Future()
+        kept.began = time.monotonic()
 
         def run() -> None:
             try:
@@ -125,6 +136,17 @@ class Readings:
             del self._kept[old]
         threading.Thread(target=run, name="reading", daemon=True).start()
         return task
+
+
+def _fault_of(task: Future[None], *, keeps_last: bool) -> str | None:
+    """Return the error of AWS with which a reading failed; raise it if there is no earlier one."""
+    try:
+        task.result()
+    except Exception as error:
+        if keeps_last and (isinstance(error, OpsError) or is_of_aws(error)):
+            return f"AWS could not be read: {error_with_remedy(error)}"
+        raise
+    return None
 
 
 class QueueReadings(Readings):
@@ -183,8 +205,9 @@ class QueueReadings(Readings):
 class ConsoleState:
     """A running console; with `read_only`, it offers and accepts no change.
 
-    `plans` are the jobs, by their ids; `queues` the status of all queues at each of the last
-    readings; `place` has account, region, and the endpoint if it is not AWS's.
+    `plans` are the jobs, by their ids, and `started` those that were confirmed; `queues` the status
+    of all queues at each of the last readings; `place` has account, region, and the endpoint if it
+    is not AWS's.
     """
 
     deployment: Deployment
@@ -192,6 +215,7 @@ class ConsoleState:
     messages: QueueReadings = field(default_factory=QueueReadings)
     readings: Readings = field(default_factory=Readings)
     plans: Readings = field(default_factory=Readings)
+    started: list[Any] = field(default_factory=list)
     queues: deque[Sequence[QueueStatus]] = field(default_factory=lambda: deque(maxlen=_MAX_DEPTHS))
     place: dict[str, str] = field(init=False)
 

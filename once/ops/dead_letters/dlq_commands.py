@@ -10,7 +10,6 @@ from typer import Argument, BadParameter, Option
 
 from once.ops import dedup_records, terminal
 from once.ops.aws.clients import client
-from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import assessment, dead_letter_text, edit, export, queue_walk
 from once.ops.dead_letters.assessment import AssessedMessage
 from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
@@ -25,7 +24,7 @@ from once.ops.dead_letters.redrive import (
 )
 from once.ops.errors import OpsError, StoppedError
 from once.ops.operator_changes import Change, ChangeOptions, logged_change
-from once.ops.progress import progress, saying
+from once.ops.progress import find_deployment, progress, saying
 
 _MAX_FAILURE_LINES = 20
 _READING = "reading the dead letters"
@@ -42,7 +41,7 @@ app = terminal.command_group()
 def list_command(options: queue_walk.SearchOptions, as_json: terminal.JsonOption = False) -> None:
     """Show the dead letters by consumer, reason and error. They stay in their queues."""
     message_filter = options.message_filter()
-    with options.search(Deployment.find(options.service)) as walk:
+    with options.search(find_deployment(options.service)) as walk:
         messages = _read(queue_walk.selected_messages(walk, (), message_filter))
     if as_json:
         terminal.print_json(
@@ -73,7 +72,7 @@ def show(
     as_json: terminal.JsonOption = False,
 ) -> None:
     """Show one dead letter, its dedup record, and whether it is safe to send it back."""
-    deployment = Deployment.find(service)
+    deployment = find_deployment(service)
     queues = dead_letter_queues(deployment, consumer)
     with queue_walk.open_search(queues, limit) as walk, saying(_READING):
         [message] = queue_walk.messages_by_id(walk, [message_id])
@@ -103,7 +102,7 @@ def redrive(request: RedriveRequest, how: ChangeOptions) -> None:
     With --yes, the dead letters are sent while they are read.
     """
     _check_options(request, how)
-    deployment = Deployment.find(request.service)
+    deployment = find_deployment(request.service)
     returning_too = request.returning or request.is_chosen
     with open_redrive(deployment, request, returning_too=returning_too) as job:
         pages: MessageBatches = request.pages(job.walk)
@@ -262,7 +261,7 @@ def purge(
 
     names = message_ids or []
     message_filter = options.message_filter(names)
-    deployment = Deployment.find(options.service)
+    deployment = find_deployment(options.service)
     with options.search(deployment) as walk:
         messages = _read(queue_walk.selected_messages(walk, names, message_filter))
         walk.count_hidden()
@@ -327,7 +326,7 @@ def import_messages(
     forgotten, and its event may be processed twice: it is left out as well.
     """
     messages = export.read_export(file)
-    deployment = Deployment.find(service)
+    deployment = find_deployment(service)
     job = export.MessageImport.of(deployment, file, messages, into)
     with saying(_READING):
         job.plan(messages, limit, again=again, unsafe=unsafe)

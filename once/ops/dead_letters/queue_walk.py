@@ -174,6 +174,8 @@ class SearchOptions:
             since=_time(self.since, "--since"),
             before=_time(self.until, "--until"),
         )
+        if found.since and found.before and found.before <= found.since:
+            raise BadParameter("the period is empty: --until is not after --since")
         if ids and found != MessageFilter():
             raise BadParameter(
                 "dead letters are named or filtered: leave the filters or the ids out"

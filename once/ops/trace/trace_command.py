@@ -26,7 +26,7 @@ from once.ops.dead_letters import queue_walk
 from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.errors import ExitCode, OpsError
-from once.ops.progress import saying
+from once.ops.progress import find_deployment, saying
 from once.ops.trace.timeline import EntryKind, EventGraph, TimelineEntry, read_log_entries, timeline
 
 _MAX_SHOWN = 50
@@ -116,7 +116,7 @@ def trace(
         raise BadParameter("it is blank, and no key is", param_hint="KEY")
     now = datetime.now(UTC)
     begin = terminal.parse_time_option(since, now=now, option="--since") if since else None
-    search = TraceSearch(Deployment.find(service), key, consumer, source or (), scope)
+    search = TraceSearch(find_deployment(service), key, consumer, source or (), scope)
     with saying("reading records, dead letters and logs"):
         _, moments = search.find(
             now, dead_letters=not no_dead_letters, logs=not no_logs, since=begin

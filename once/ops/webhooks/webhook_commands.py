@@ -22,9 +22,9 @@ from once.events.strict_json import parse
 from once.names import CLOCK_MARGIN_SECONDS
 from once.ops import operator_changes, terminal
 from once.ops.aws.clients import client
-from once.ops.aws.deployment import DeployedWebhooks, Deployment
+from once.ops.aws.deployment import DeployedWebhooks
 from once.ops.errors import OpsError, StoppedError
-from once.ops.progress import progress, saying
+from once.ops.progress import find_deployment, progress, saying
 from once.ops.terminal import console, error_console, format_time, print_json
 from once.ops.webhooks import capture_text
 from once.ops.webhooks._http import (
@@ -163,7 +163,7 @@ def list_command(
 ) -> None:
     """Show the webhooks that were captured, the newest first; without --since, those of a day."""
     conditions = options.conditions(LIST_PERIOD)
-    found = Captures.of(Deployment.find(service)).matching(conditions)
+    found = Captures.of(find_deployment(service)).matching(conditions)
     with saying("reading the webhooks"):
         captures = [*islice(found, limit)]
     more = next(found, None) is not None
@@ -193,7 +193,7 @@ def show(
 ) -> None:
     """Show one captured webhook: facts, headers and body, and the event that was published."""
     options = CaptureOptions(endpoint=endpoint, since=since, until=until)
-    captures = Captures.of(Deployment.find(service))
+    captures = Captures.of(find_deployment(service))
     [found] = captures.by_ids([name], options.conditions(SEARCH_PERIOD))
     capture = captures.get(found.pk)
     body = captures.body(capture)
@@ -239,7 +239,7 @@ def replay(
     --to-url sends the captured bytes of the body and the captured headers, and a header
     that marks the replay. Redirects are not followed.
     """
-    deployment = Deployment.find(service)
+    deployment = find_deployment(service)
     plan = asked.plan(deployment, Captures.of(deployment))
     if how.dry_run or not how.yes:
         with saying("reading the webhooks"):
@@ -338,7 +338,7 @@ def send(
     process it like any other. The secret is read from Secrets Manager, and never
     shown.
     """
-    deployment = Deployment.find(service)
+    deployment = find_deployment(service)
     webhooks = webhooks_of(deployment)
     chosen = webhooks.endpoint(endpoint)
     kind = _type(chosen, webhook_type)
@@ -479,7 +479,7 @@ def listen(
     destination = HttpDestination.of(to, "--to", is_loopback, _NOT_HERE)
     options = CaptureOptions(endpoint=endpoint, webhook_type=webhook_type, since=since)
     listener = Listener(
-        captures=Captures.of(Deployment.find(service)),
+        captures=Captures.of(find_deployment(service)),
         conditions=options.conditions(OVERLAP),
         destination=destination,
         skip=since is None,

@@ -278,12 +278,14 @@ def test_form_that_cannot_be_read_is_an_error(browser: TestClient) -> None:
 
 
 def test_stop_ends_a_redrive_between_calls(shop: Shop, plan: Plan, confirm: Confirm) -> None:
-    shop.fail("a", "b", "c")
+    shop.fail("a", "b", "c", *map(str, range(10)))
     job = plan("dead-letters/redrive", rate="1")
     add_to_answer("sqs.SendMessageBatch", lambda _: job.progress.stop.set())
-    assert "1 certainly sent back" in confirm(job)
+    shown = confirm(job)
+    assert "1 certainly sent back" in shown
+    assert "were not found" not in shown
     assert job.phase is JobPhase.STOPPED
-    assert len(shop.dead_letters()) == 2
+    assert len(shop.dead_letters()) == 12
     outcome = shop.cloud.logged()[-1]
     assert (outcome["outcome"], outcome["counts"]["sent"]) == ("stopped", 1)
 

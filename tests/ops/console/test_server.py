@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from math import inf
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -19,6 +20,7 @@ from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.errors import OpsError
 from tests.ops.cloud import Cloud
 from tests.ops.console.conftest import ADDRESS, OWN, finished
+from tests.ops.support import refuse
 
 ROOT = "http://127.0.0.1:8080"
 OTHER_SITE = {"origin": "https://example.com", "sec-fetch-site": "cross-site"}
@@ -156,6 +158,49 @@ def test_a_reading_that_failed_is_told_once_and_not_kept(read: Callable[[], int]
     with pytest.raises(OpsError):
         readings.latest("a", fail, 30)
     assert readings.latest("a", read, inf).value == 1
+
+
+def test_a_page_keeps_its_last_reading_while_aws_is_gone(
+    browser: TestClient, state: ConsoleState, cloud: Cloud
+) -> None:
+    cloud.bury("orders")
+    assert "data-stale" not in browser.get("").text
+    refuse("sqs.GetQueueAttributes", "ServiceUnavailable")
+    state.readings._kept["queues"].at = -inf  # it is old
+    text = browser.get("").text
+    assert "data-stale" in text
+    assert "AWS could not be read" in text
+    assert "1 dead letter" in text
+
+
+def test_a_reading_that_takes_long_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console_state, "SLOW_SECONDS", 0)
+    readings, end = Readings(), threading.Event()
+    assert readings.latest("a", lambda: 1, 0).fault is None
+    found = readings.latest("a", lambda: end.wait(20), 0, patience=0)
+    assert (found.value, found.fault and found.fault.split(" has ")[0]) == (1, "The next reading")
+    end.set()
+
+
+def test_the_end_of_the_console_stops_a_job_with_its_sentence(
+    state: ConsoleState, browser: TestClient, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    begun = threading.Event()
+
+    def work(why: str | None, progress: Progress) -> None:
+        begun.set()
+        assert progress.stop.wait(20)
+        progress.check_stop(lambda: "stopped: 3 certainly sent back")
+
+    job = Job("Redrive 9 messages", [], 9, work)
+    state.plans.latest("x", lambda: job, inf)
+    browser.post("jobs/x/start")
+    assert begun.wait(20)
+    with console_server(state) as server:
+        monkeypatch.setattr(server, "run", lambda sockets: None)
+        server.serve_until_stopped()
+    assert job.phase is JobPhase.STOPPED
+    assert "Redrive 9 messages: stopped: 3 certainly sent back" in capsys.readouterr().err
 
 
 def test_a_page_does_not_wait_for_a_long_reading(

@@ -4,6 +4,7 @@ const FAST = 400, SLOW = 5_000;
 const connection = document.getElementById("connection");
 const zone = document.getElementById("zone");
 let staleSince = null;
+let answered = true; // whether the console answered the last request
 let isBusy = false;
 
 function isInUse(main) {
@@ -15,9 +16,11 @@ function isInUse(main) {
 
 function tell() {
   const paused = isInUse(document.querySelector("main"));
-  connection.className = staleSince ? "stale" : paused ? "paused" : "live";
+  const isOld = document.querySelector("main [data-stale]");
+  connection.className = staleSince || isOld ? "stale" : paused ? "paused" : "live";
   connection.textContent = staleSince
-    ? `stale since ${format(staleSince)}: is once console still running?`
+    ? `stale since ${format(staleSince)}: ${answered ? "no answer from AWS" : "is once console still running?"}`
+    : isOld ? "stale: no answer from AWS"
     : paused ? "paused while you fill in a form" : "live";
 }
 
@@ -46,22 +49,35 @@ function writeTimes() {
   for (const all of document.querySelectorAll("input.all")) all.closest("label").hidden = false;
 }
 
+function focusable(main) {
+  return [...main.querySelectorAll("a, button, summary, [tabindex]")];
+}
+
+function alike(one, other) {
+  return one.tagName === other.tagName && one.textContent === other.textContent && one.href === other.href;
+}
+
 async function refresh() {
   const main = document.querySelector("main");
   if (isBusy || isInUse(main) || document.hidden) return; // what is being typed is not overwritten
   isBusy = true;
   try {
+    answered = false;
     const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+    answered = true;
     if (!answer.ok && !main.querySelector("[data-reading]")) throw new Error(answer.statusText);
     const read = new DOMParser().parseFromString(await answer.text(), "text/html");
     staleSince = null;
     if (isInUse(main)) return;
     const opened = [...main.querySelectorAll("details[open][id]")].map((one) => one.id);
-    const focused = document.activeElement?.id;
+    const place = focusable(main).indexOf(document.activeElement), active = document.activeElement;
     document.title = read.title;
     main.replaceChildren(...read.querySelector("main").childNodes);
     for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
-    if (focused) document.getElementById(focused)?.focus();
+    if (place >= 0) {
+      const same = focusable(main).filter((one) => alike(one, active));
+      (document.getElementById(active.id) ?? same[0])?.focus();
+    }
     writeTimes();
   } catch {
     staleSince ??= new Date();

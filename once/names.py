@@ -47,6 +47,10 @@ SOURCE_PREFIX = "/once/"
 CAUSE_EXTENSION = "oncecause"
 """Extension attribute of the events that a consumer publishes: the dedup key of their record."""
 
+DUE_EXTENSION = "oncedue"
+"""Extension attribute of a due event: the time of the commit that set it. Its `time` is when it is
+due."""
+
 COMMIT_ATTRIBUTE = "once_commit"
 """On every item that the library writes: the id of its last commit. A read is checked by it."""
 
@@ -322,6 +326,10 @@ class Metric:
     RELAY_LAG_MS = "RelayLag"
     """Time from the commit to the topic, for the slowest event of a batch."""
     PUBLISHED = "EventsPublished"
+    DUE_CREATED = "DueEventsCreated"
+    """Events that the relay has handed to EventBridge Scheduler, to be published later."""
+    DUE_LATE_MS = "DueEventLateness"
+    """Time from the due time of an event to its read by a consumer, for the latest of a batch."""
     COMMANDS_COMMITTED = "CommandsCommitted"
     """Commands that took effect, refusals not counted."""
     COMMANDS_REFUSED = "CommandsRefused"
@@ -395,6 +403,8 @@ class Limits:
     """Of all environment variables of a function, names included."""
     PARAMETER_BYTES = 8192
     """Of an advanced parameter in Parameter Store; a standard one takes half."""
+    SCHEDULE_INPUT_BYTES = 256 * 1000
+    """What a schedule of EventBridge Scheduler sends to its target; AWS says 256 KB."""
     FILTER_VALUES = 150
     """Event types that the filter policy of one subscription selects, or excludes."""
     FILTER_POLICIES = 200

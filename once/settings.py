@@ -182,6 +182,9 @@ class CommitSettings(Environment, frozen=True, kw_only=True):
     ]
     dedup_window_seconds: Annotated[Whole, "the time for which a key is remembered"]
     publishes: Annotated[tuple[Text, ...], "the event types that the function may publish"] = ()
+    publishes_later: Annotated[
+        tuple[Text, ...], "those of the published types that may be published at a later time"
+    ] = ()
     max_body_bytes: Annotated[
         Whole, "the largest body that is read, also from the claim-check bucket"
     ] = MAX_BODY_BYTES
@@ -207,6 +210,17 @@ class CommitSettings(Environment, frozen=True, kw_only=True):
         Meta(ge=1, le=Limits.TRANSACTION_ACTIONS),
         "the most messages that commit in one request; 1 to have each commit alone",
     ] = 10
+
+    @classmethod
+    def _faults(cls, given: dict[str, Any], values: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        yield from super()._faults(given, values)
+        ordered = {*values.get("ordered_types", ())}
+        if found := [each for each in values.get("publishes_later", ()) if each in ordered]:
+            yield (
+                "publishes_later",
+                f"{', '.join(found)} is ordered, and EventBridge Scheduler keeps no order; take it "
+                "out, or let no FIFO consumer take the type",
+            )
 
 
 class Settings(CommitSettings, frozen=True, kw_only=True):
@@ -269,6 +283,14 @@ class CommandSettings(CommitSettings, frozen=True, kw_only=True):
     ] = 25
 
 
+class ScheduleSettings(Struct, frozen=True):
+    """The schedules of events that are published later: group, role, and queue of dead letters."""
+
+    group: Text
+    role_arn: Text
+    dead_letter_arn: Text
+
+
 class RelaySettings(Environment, frozen=True, kw_only=True):
     """The deployment of the outbox relay."""
 
@@ -289,6 +311,12 @@ class RelaySettings(Environment, frozen=True, kw_only=True):
     ] = ()
     ordered_topic_arn: Annotated[
         Text | None, "the ARN of the FIFO topic; null without ordered types"
+    ] = None
+    schedules: Annotated[
+        ScheduleSettings | None,
+        "the schedules of events that are published later: `group` is the name of their group, "
+        "`role_arn` the role with which Scheduler publishes them, `dead_letter_arn` the queue for "
+        "those that it fails to publish; null without such events",
     ] = None
 
 

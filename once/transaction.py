@@ -7,6 +7,7 @@ commit of a transaction which has read the item can be on condition that it has 
 
 import os
 from collections.abc import Callable, Mapping, Set
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -20,7 +21,7 @@ from once.effects.ledger import Intent
 from once.errors import InvalidWrite, Refusal
 from once.events.cloud_event import CloudEvent
 from once.events.models import is_typed_dict, model_of
-from once.events.outgoing import ClaimPlace, Draft, draft
+from once.events.outgoing import ClaimPlace, Draft, draft, wait_of
 from once.settings import CommitSettings, TableSettings
 from once.write_expressions import CHANGES, Action, ItemVersion, Terms, UpdateTerms, add_terms
 
@@ -161,28 +162,52 @@ class Transaction:
         item = self._reads[found][1]
         return None if item is None else table.read(item)
 
-    def publish(self, event_type: str, data: Any, *, subject: str | None = None) -> None:
-        """Publish an event once this transaction is committed.
+    def publish(
+        self,
+        event_type: str,
+        data: Any,
+        *,
+        subject: str | None = None,
+        after: timedelta | None = None,
+        at: datetime | None = None,
+    ) -> None:
+        """Publish an event once this transaction is committed, or later.
+
+        A later event is published at its time or up to a minute after it, at most a year ahead; one
+        whose time has passed, at once. The event's `time` is when it is due.
 
         Args:
-            event_type: the CloudEvents `type`, one of the consumer's `publishes=`.
+            event_type: the CloudEvents `type`, one of the consumer's `publishes=`, or with `after`
+                or `at` one of its `publishes_later=`.
             data: an object of a model, or anything that JSON can hold.
             subject: the CloudEvents `subject`, if the event has one.
+            after: the time from the commit to the publishing.
+            at: the time of the publishing, with a time zone.
 
         Raises:
             InvalidWrite: the consumer does not declare this type, the data has no JSON form or not
-                the field of its message group, or the transaction already performs an effect.
-            TooLarge: with a claim-check bucket, the data is over its largest object.
+                the field of its message group, the time has no zone, or the transaction already
+                performs an effect.
+            TooLarge: with a claim-check bucket, the data is over its largest object; that of a
+                later event, over what fits into the event itself.
         """
         if event_type not in self._settings.publishes:
             raise InvalidWrite(
                 f"{event_type} is not among what this consumer publishes: add it to publishes= of "
                 "the consumer's declaration in the CDK app"
             )
+        wait = wait_of(event_type, after, at)
+        if wait is not None and event_type not in self._settings.publishes_later:
+            raise InvalidWrite(
+                f"{event_type} is not among what this consumer publishes later: add it to "
+                "publishes_later= of the consumer's declaration in the CDK app"
+            )
         if self.request is not None:
             raise InvalidWrite(_PUBLISHED_EARLY)
         group_field = self._settings.groups.get(event_type)
         each = draft(event_type, data, subject, grouped_by=group_field)
+        if wait is not None:
+            each = msgspec.structs.replace(each, wait=wait)
         if self._claims is not None:
             each = self._claims.fitting(each, self.drafts, self.identity.pk)
         self.drafts.append(each)

@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from once.commit.result import COMMITTED, CommitOutcome, CommitResult
 from once.errors import EffectUnknown, OnceError, Suspended
+from once.events.outgoing import lateness
 from once.intake.reader import DecodedEvent, Delivery, Disposition, MessageResult
 from once.names import DeadLetterAttribute, Metric
 from once.runtime.metrics_log import MetricsLog
@@ -27,6 +28,7 @@ _BY_DISPOSITION = {
 _CONFLICTS = {CommitOutcome.CONTENDED, CommitOutcome.STALE}
 _MILLISECONDS = 1000
 
+_COMMITTED = frozenset({Disposition.COMMITTED, Disposition.REFUSED})
 _FAILED = frozenset({Disposition.RETRIED, Disposition.QUARANTINED, Disposition.ISOLATED})
 _TRACE_CONTEXT = ("traceparent", "tracestate")
 
@@ -98,6 +100,7 @@ class BatchMetrics(Struct):
         figures: dict[str, list[float]] = {metric: [n] for metric, n in counts.items()}
         if self._ages:
             figures[Metric.PENDING_SECONDS] = self._ages
+        figures |= self._lateness(finished)
         commits = [group for group in self.groups if group.results[0] == COMMITTED]
         if commits:
             size = sum(len(group.results) for group in commits) / len(commits)
@@ -105,6 +108,15 @@ class BatchMetrics(Struct):
             figures[Metric.GROUP_SIZE] = [size]
             figures[Metric.COMMIT_MS] = [slowest * _MILLISECONDS]
         return figures
+
+    def _lateness(self, finished: Sequence[Finished]) -> dict[str, list[float]]:
+        """Return for how long the latest due event that was committed now was overdue."""
+        late, now = [], self.clock()
+        for delivery, _, disposition in finished:
+            if disposition in _COMMITTED and isinstance(delivery.decoded, DecodedEvent):
+                found = lateness(delivery.decoded.event, now)
+                late += [] if found is None else [found * _MILLISECONDS]
+        return {Metric.DUE_LATE_MS: [max(late)]} if late else {}
 
 
 def _origin(delivery: Delivery) -> str:

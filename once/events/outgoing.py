@@ -8,8 +8,9 @@ its record, which the records of its own consumers keep, so that `once trace` fi
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,7 +20,7 @@ from once.errors import UNREADABLE, InvalidWrite, OnceError, TooLarge, Unpublish
 from once.events.cloud_event import DATAREF, CloudEvent, event_of, fault_text, read_event
 from once.events.identity import consumer_of, has_plain_numbers, key_hash, message_group
 from once.events.strict_json import MAX_DEPTH, Number, parse
-from once.names import CAUSE_EXTENSION, SOURCE_PREFIX, Limits, Record
+from once.names import CAUSE_EXTENSION, DUE_EXTENSION, SOURCE_PREFIX, Limits, Record
 
 if TYPE_CHECKING:
     from once.events.claim_check import Claim
@@ -34,6 +35,10 @@ _INLINE_BYTES = Limits.TOPIC_MESSAGE_BYTES - 16 * 1024
 """With a claim-check bucket, the most data of one event. The rest of a message is its envelope."""
 _OUTBOX_BYTES = 300 * 1024
 """The most data of all events in a record, of the 400 KB of an item."""
+
+_MAX_WAIT = timedelta(days=365)
+_SCHEDULE_BYTES = Limits.SCHEDULE_INPUT_BYTES - 1024
+"""Of the text of a due event in its schedule. The rest is for the topic, and the event's type."""
 
 
 def _as_read(number: Number) -> msgspec.Raw:
@@ -53,7 +58,8 @@ class Draft(Struct, frozen=True):
     """An event that a handler publishes: type, data that JSON can hold, subject, message group.
 
     With a `claim`, the data is stored outside the event. `inline_bytes` is the size of other data,
-    where there is a claim-check bucket. `extensions` are further attributes of the event.
+    where there is a claim-check bucket. `extensions` are further attributes of the event. `wait` is
+    the time from the commit to the publishing, or that of the publishing; None is at once.
     """
 
     type: str
@@ -63,12 +69,14 @@ class Draft(Struct, frozen=True):
     claim: "Claim | None" = None
     inline_bytes: int = 0
     extensions: Mapping[str, str] = field(default_factory=dict)
+    wait: timedelta | datetime | None = None
 
 
 class OutgoingEvent(Struct, frozen=True):
     """An event of an outbox: its id, source and type, and the whole CloudEvent as JSON text.
 
-    `group` is its message group, once the relay has read it.
+    `group` is its message group, once the relay has read it. `due` is the time of a due event, in
+    seconds since the epoch.
     """
 
     id: str
@@ -76,14 +84,26 @@ class OutgoingEvent(Struct, frozen=True):
     type: str
     body: str
     group: str | None = None
+    due: int | None = None
 
 
 class _Head(msgspec.Struct):
-    """The attributes without which an event cannot be published."""
+    """The attributes without which an event cannot be published, and those of a due event."""
 
     id: str
     source: str
     type: str
+    time: Any = None
+    oncedue: Any = None
+
+    @property
+    def due(self) -> int | None:
+        """The time of a due event, in seconds since the epoch.
+
+        Raises:
+            TypeError, ValueError, OverflowError: its time is none.
+        """
+        return None if self.oncedue is None else ceil(datetime.fromisoformat(self.time).timestamp())
 
 
 def draft(
@@ -126,6 +146,58 @@ def parsed_draft(
     return Draft(event_type, tree, subject, group)
 
 
+def wait_of(
+    event_type: str, after: timedelta | None, at: datetime | None
+) -> timedelta | datetime | None:
+    """Return the one of the two that is given; None for an event that is published at once.
+
+    Raises:
+        InvalidWrite: both are given, one is of another type, or the time has no zone.
+    """
+    fault = ""
+    if after is not None and at is not None:
+        fault = "both after= and at=: give one of them"
+    elif not isinstance(after, timedelta | None) or not isinstance(at, datetime | None):
+        fault = "a time of another type: give after=timedelta(…), or at=datetime(…, tzinfo=…)"
+    elif at is not None and at.utcoffset() is None:
+        fault = "at= without a time zone: give datetime(…, tzinfo=ZoneInfo(…)), or UTC"
+    if fault:
+        raise InvalidWrite(f"{event_type} has {fault}")
+    return at if after is None else after
+
+
+def _due_time(event: Draft, now: float) -> int | None:
+    """Return when a due event is due, if it is committed now, in seconds since the epoch.
+
+    Raises:
+        InvalidWrite: that is more than a year ahead.
+    """
+    if event.wait is None:
+        return None
+    wait = event.wait
+    after = wait.total_seconds() if isinstance(wait, timedelta) else wait.timestamp() - now
+    if after > _MAX_WAIT.total_seconds():
+        raise InvalidWrite(
+            f"{event.type} is to be published in {after / 86_400:.0f} days: give a time within "
+            f"{_MAX_WAIT.days} days, and publish another one then"
+        )
+    # Up: EventBridge Scheduler takes whole seconds, and no event may come early.
+    return ceil(now + after)
+
+
+def lateness(event: CloudEvent, now: float) -> float | None:
+    """Return for how many seconds a due event is overdue; None for all other events."""
+    due = event.extensions.get(DUE_EXTENSION)
+    if due is None or not event.source.startswith(SOURCE_PREFIX):
+        return None
+    # An event whose time had passed when it was committed is due since its commit.
+    try:
+        times = [datetime.fromisoformat(str(each)).timestamp() for each in (event.time, due)]
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, now - max(times))
+
+
 class ClaimPlace(Struct, frozen=True):
     """The place of a consumer's objects: the bucket, its identity, and the largest object."""
 
@@ -154,6 +226,13 @@ class ClaimPlace(Struct, frozen=True):
             raise InvalidWrite(
                 f"{each.type} could be read by no consumer: {fault_text(error)}"
             ) from None
+        if each.wait is not None:
+            # The bucket deletes objects after some days, and the event may wait for a year.
+            raise TooLarge(
+                f"{each.type} has {len(text)} bytes of data, and is published later, so that its "
+                f"data cannot be in the claim-check bucket: {_INLINE_BYTES} bytes fit into one "
+                f"event, {_OUTBOX_BYTES} into all of a transaction. Publish what identifies it"
+            )
         from once.events.claim_check import Claim, Reference, event_key
 
         content = text.encode()
@@ -170,14 +249,14 @@ def written(
     The time is in seconds since the epoch; `inbound` is the event that the handler ran for.
 
     Raises:
-        InvalidWrite: consumers could not read an event.
-        TooLarge: an event is over SNS's limit.
+        InvalidWrite: consumers could not read an event, or it is due in more than a year.
+        TooLarge: an event is over SNS's limit, or a due event over that of EventBridge Scheduler.
     """
     root = key_hash(pk)
-    time = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds")
+    time = _time_text(now)
     bodies = []
     for position, event in enumerate(drafts):
-        event_id = event_id_of(root, position)
+        event_id, due = event_id_of(root, position), _due_time(event, now)
         payload = {"data": event.data}
         if event.claim is not None:
             payload = {DATAREF: event.claim.reference.uri}
@@ -190,15 +269,38 @@ def written(
             "source": SOURCE_PREFIX + consumer,
             "type": event.type,
             **({} if event.subject is None else {"subject": event.subject}),
-            "time": time,
+            "time": time if due is None else _time_text(due),
             "datacontenttype": "application/json",
             **event.extensions,
+            **({} if due is None else {DUE_EXTENSION: time}),
             CAUSE_EXTENSION: pk,
             **trace_context(inbound.extensions, event_id=event_id, root=root),
             **payload,
         }
-        bodies.append(body_of(envelope))
+        body = body_of(envelope)
+        bodies.append(body if due is None else _schedulable(event.type, body))
     return f"[{','.join(bodies)}]"
+
+
+def _time_text(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def _schedulable(event_type: str, body: str) -> str:
+    """Return the JSON of a due event in a form that EventBridge Scheduler sends unchanged.
+
+    Raises:
+        TooLarge: a schedule cannot hold it.
+    """
+    # Scheduler replaces texts such as <aws.scheduler.execution-id> in what a schedule sends.
+    body = body.replace("<", "\\u003c")
+    # A schedule holds JSON in JSON, where each quotation mark and backslash has two characters.
+    if (size := len(json.dumps([body, event_type]))) > _SCHEDULE_BYTES:
+        raise TooLarge(
+            f"{event_type} takes {size} bytes in a schedule, which can have {_SCHEDULE_BYTES}: "
+            "publish what identifies the data, and let the consumer read the rest"
+        )
+    return body
 
 
 def trace_context(inbound: Mapping[str, Any], *, event_id: str, root: str) -> dict[str, str]:
@@ -273,8 +375,9 @@ def events_in(item: Mapping[str, Any]) -> list[OutgoingEvent]:
         for raw in msgspec.json.decode(item[Record.OUTBOX]["S"], type=list[msgspec.Raw]):
             body = bytes(raw)
             head = msgspec.json.decode(body, type=_Head)
-            events.append(OutgoingEvent(head.id, head.source, head.type, body.decode()))
-    except (KeyError, TypeError, *UNREADABLE) as error:
+            due = head.due
+            events.append(OutgoingEvent(head.id, head.source, head.type, body.decode(), due=due))
+    except (KeyError, TypeError, OverflowError, *UNREADABLE) as error:
         raise Unpublishable(f"the record's outbox cannot be read: {error}") from None
     return events
 

@@ -7,6 +7,7 @@ ids.
 """
 
 import json
+import time
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -258,6 +259,8 @@ def republish(
                     items.append(item)
             for answer in pool.map(relay, [*stream_batches(items)]):
                 result.events.update(answer["published"])
+                later = answer.get("scheduled", {})
+                result.events.update({f"{each} (later)": n for each, n in later.items()})
                 result.refused = [*dict.fromkeys((*result.refused, *answer["dead_lettered"]))]
             result.records += len(items)
             seen(scanned, result)
@@ -375,7 +378,7 @@ def direct_events(consumer: DeployedConsumer) -> EventsOf:
     def select(image: dedup_records.Item) -> Iterator[OutgoingEvent]:
         pk = image[Record.PK]["S"]
         for position, event in enumerate(events_in(image)):
-            if event.type in types:
+            if event.type in types and (event.due is None or event.due <= time.time()):
                 # The consumer itself checks whether this source may publish the type.
                 check_origin(event, position, pk, {consumer_of(pk): types})
                 yield consumer.with_group(event)

@@ -5,7 +5,7 @@ The relay publishes the events of consumers with it, and `once.producer` those o
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
@@ -108,19 +108,18 @@ class Publisher:
         return list(_refused(batch, answer))
 
     def _entry(self, number: int, event: OutgoingEvent) -> "PublishBatchRequestEntryTypeDef":
-        entry: PublishBatchRequestEntryTypeDef = {
-            "Id": str(number),
-            "Message": event.body,
-            "MessageAttributes": {
-                EVENT_TYPE_ATTRIBUTE: {"DataType": "String", "StringValue": event.type}
-            },
-        }
-        # On the standard topic too: standard queues share deliveries fairly between groups.
-        if event.group is not None:
-            entry["MessageGroupId"] = event.group
+        entry = cast("PublishBatchRequestEntryTypeDef", {"Id": str(number), **message_of(event)})
         if event.type in self.ordered_types:
             entry["MessageDeduplicationId"] = deduplication_id(event)
         return entry
+
+
+def message_of(event: OutgoingEvent) -> dict[str, Any]:
+    """Return the message of an event, as parameters of SNS's Publish."""
+    attribute = {"DataType": "String", "StringValue": event.type}
+    message = {"Message": event.body, "MessageAttributes": {EVENT_TYPE_ATTRIBUTE: attribute}}
+    # On the standard topic too: standard queues share deliveries fairly between groups.
+    return message if event.group is None else {**message, "MessageGroupId": event.group}
 
 
 def deduplication_id(event: OutgoingEvent) -> str:

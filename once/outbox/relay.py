@@ -4,6 +4,8 @@ It publishes before Lambda advances in the stream. A crash in between publishes 
 loses none; their ids are derived, so consumers deduplicate them. An event that the topic refuses
 for good, or that its record's consumer may not publish, goes to the relay's dead letters.
 
+An event that is due later is not published here: it gets a schedule of EventBridge Scheduler.
+
 Ordered events are published in the order of their commits within each message group, which is that
 of the changes of a sequence item. An event that is not published yet keeps the later ones of its
 group waiting; a dead letter does not.
@@ -13,7 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
 import boto3
 import msgspec
@@ -42,9 +44,13 @@ class NotRelayed(Exception):
 
 
 class Relayed(TypedDict):
-    """The relay's answer: events published by type, and the key hash of each dead letter."""
+    """The relay's answer: events published by type, and the key hash of each dead letter.
+
+    `scheduled` has the events that will be published later, by type, if there are any.
+    """
 
     published: dict[str, int]
+    scheduled: NotRequired[dict[str, int]]
     dead_lettered: list[str]
 
 
@@ -143,6 +149,7 @@ class Relay:
     sns: "SNSClient"
     sqs: "SQSClient"
     logger: Logger
+    scheduler: Any = None
     metrics: MetricsLog = field(default_factory=MetricsLog)
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
@@ -162,6 +169,9 @@ class Relay:
             sns=boto3.client("sns", region, config=SDK),
             sqs=sqs_client(region),
             logger=Logger(service=settings.service),
+            scheduler=None
+            if settings.schedules is None
+            else boto3.client("scheduler", region, config=SDK),
         )
 
     def handle(self, event: Mapping[str, Any], context: Context) -> Relayed:
@@ -190,9 +200,10 @@ class Relay:
                         dead_letters.append(self._dead_letter(origin, found.body, error))
             except Unpublishable as error:
                 dead_letters.append(self._dead_letter(origin, origin.outbox, error))
-        published = self._publish(events, origins, deadline, dead_letters)
-        self._report(origins.values(), published=published.total())
-        return {"published": dict(published), "dead_lettered": dead_letters}
+        published, scheduled = self._publish(events, origins, deadline, dead_letters)
+        self._report(origins.values(), published.total(), scheduled.total())
+        answer = Relayed(published=dict(published), dead_lettered=dead_letters)
+        return {**answer, "scheduled": dict(scheduled)} if scheduled else answer
 
     def _publish(
         self,
@@ -200,22 +211,33 @@ class Relay:
         origins: Mapping[str, Origin],
         deadline: Deadline,
         dead_letters: list[str],
-    ) -> Counter[str]:
-        """Publish events until each is published or dead-lettered; count the published by type."""
+    ) -> tuple[Counter[str], Counter[str]]:
+        """Publish events until each is published, scheduled or dead-lettered.
+
+        Return the numbers of published and of scheduled events by type.
+        """
         settings = self.settings
         publisher = Publisher(
             self.sns, settings.topic_arn, settings.ordered_topic_arn, settings.ordered_types
         )
-        published = Counter(event.type for event in events)
+        published, scheduled = Counter[str](), Counter[str]()
         attempt = 0
         while events:
             going = publisher.next_of(events)
-            left = publisher.publish(going)
+            now = self.clock()
+            later = {event for event in going if event.due is not None and event.due > now}
+            left = publisher.publish([event for event in going if event not in later])
+            if later:
+                left += self._schedule([event for event in going if event in later], deadline)
+            failed = {failure.event for failure in left}
+            for event in going:
+                if event not in failed:
+                    (scheduled if event in later else published)[event.type] += 1
             for failure in left:
                 if failure.permanent:
-                    origin, body = origins[failure.event.id], failure.event.body
-                    dead_letters.append(self._dead_letter(origin, body, self._refusal(failure)))
-                    published[failure.event.type] -= 1
+                    origin, event = origins[failure.event.id], failure.event
+                    refusal = self._refusal(failure, scheduled=event in later)
+                    dead_letters.append(self._dead_letter(origin, event.body, refusal))
             waiting = [failure for failure in left if not failure.permanent]
             events = remaining(events, going, waiting)
             # Without a refusal there is no reason to pause: the next events of the groups go now.
@@ -224,9 +246,26 @@ class Relay:
                 error = waiting[0].error if waiting else "no time is left"
                 raise NotRelayed(f"{len(events)} events are not published: {error}")
             attempt += bool(waiting)
-        return +published
+        return published, scheduled
 
-    def _refusal(self, failure: Unpublished) -> Unpublishable:
+    def _schedule(self, events: list[OutgoingEvent], deadline: Deadline) -> list[Unpublished]:
+        """Create the schedules of due events; see `DueEvents.create`."""
+        from once.outbox.due_events import DueEvents  # few relays have due events
+
+        settings, ordered = self.settings, self.settings.ordered_types
+        if settings.schedules is None:
+            error = "add the type to publishes_later= of its consumer in the CDK app and deploy"
+            return [Unpublished(event, error, permanent=True) for event in events]
+        error = "a FIFO consumer takes the type, and a schedule keeps no order"
+        refused = [
+            Unpublished(each, error, permanent=True) for each in events if each.type in ordered
+        ]
+        due = DueEvents(self.scheduler, settings.topic_arn, settings.schedules, self.clock)
+        return refused + due.create([e for e in events if e.type not in ordered], deadline)
+
+    def _refusal(self, failure: Unpublished, *, scheduled: bool) -> Unpublishable:
+        if scheduled:
+            return Unpublishable(f"{failure.event.type} cannot be scheduled: {failure.error}")
         text = f"the topic refuses {failure.event.type}: {failure.error}"
         if failure.event.type in self.settings.ordered_types:
             text = f"{text}; the later events of its message group are published"
@@ -254,14 +293,18 @@ class Relay:
         )
         return name
 
-    def _report(self, origins: Iterable[Origin], *, published: int) -> None:
-        if published:
+    def _report(self, origins: Iterable[Origin], published: int, scheduled: int) -> None:
+        if published or scheduled:
             now, figures = self.clock(), {}
             # `once outbox republish` sends records without the time of their commit.
             times = [each.committed_at for each in origins if each.committed_at is not None]
             if times:
                 figures[Metric.RELAY_LAG_MS] = [max(0, now * 1000 - min(times))]
-            figures[Metric.PUBLISHED] = [published]
+            if published:
+                figures[Metric.PUBLISHED] = [published]
+            if scheduled:
+                figures[Metric.DUE_CREATED] = [scheduled]
             self.metrics.report(figures, now)
             self.metrics.flush()
-        self.logger.info("relayed", extra={"published": published})
+        counts = {"published": published, **({"scheduled": scheduled} if scheduled else {})}
+        self.logger.info("relayed", extra=counts)

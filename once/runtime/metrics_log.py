@@ -16,6 +16,7 @@ _UNITS = {
     Metric.COMMIT_MS: "Milliseconds",
     Metric.COMMAND_MS: "Milliseconds",
     Metric.RELAY_LAG_MS: "Milliseconds",
+    Metric.DUE_LATE_MS: "Milliseconds",
     Metric.WEBHOOK_MS: "Milliseconds",
     Metric.PENDING_SECONDS: "Seconds",
 }

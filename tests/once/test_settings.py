@@ -24,6 +24,7 @@ from once.settings import (
     Dedup,
     Environment,
     RelaySettings,
+    ScheduleSettings,
     Settings,
     SweepSettings,
     TableSettings,
@@ -49,6 +50,7 @@ FIELDS: dict[Any, st.SearchStrategy[Any]] = {
     Mapping[Text, Text]: st.dictionaries(WORD, WORD, max_size=2),
     Mapping[Text, tuple[Text, ...]]: st.dictionaries(WORD, WORDS, max_size=2),
     Mapping[Text, TableSettings]: st.dictionaries(WORD, TABLE, max_size=2),
+    ScheduleSettings | None: st.none() | st.builds(ScheduleSettings, WORD, WORD, WORD),
     Source | None: st.none() | st.builds(Source.event_bridge, WORD, bus=WORD),
 }
 GIVEN: dict[str, Any] = json.loads(SETTINGS.to_env()["ONCE_SETTINGS"])
@@ -61,6 +63,8 @@ def test_settings_that_are_written_are_read_back(
     kind: type[Environment], data: st.DataObject
 ) -> None:
     given = {each.name: data.draw(FIELDS[bare_type(each)]) for each in fields(kind)}
+    if later := given.get("publishes_later"):
+        given["publishes_later"] = tuple({*later} - {*given["ordered_types"]})
     settings = kind(**given)
     assert kind.from_env(settings.to_env()) == settings
 
@@ -95,6 +99,12 @@ def test_all_faults_are_reported_together_with_the_remedy() -> None:
         "que_url: there is no such setting; correct its name, or leave it out",
     )
     assert len(faults(RelaySettings, {"version": 1, "service": "once"})) == 3
+
+
+def test_a_type_that_is_published_later_has_no_order() -> None:
+    given = {**GIVEN, "publishes_later": ["counted", "noted"], "ordered_types": ["counted"]}
+    [fault] = faults(Settings, given)
+    assert fault.startswith("publishes_later: counted is ordered, and EventBridge Scheduler keeps")
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"version": 2}', '{"version": "1"}'])

@@ -1,6 +1,7 @@
 """A transaction: its writes, conditions as data, and events; some are refused before a request."""
 
 import re
+from datetime import timedelta
 from decimal import Decimal
 from itertools import permutations
 from typing import Any
@@ -220,6 +221,22 @@ def test_events_keep_their_order_and_the_data_that_they_were_published_with() ->
 def test_a_type_that_the_consumer_does_not_declare_is_refused() -> None:
     with pytest.raises(InvalidWrite, match=r"unheard.*add it to publishes= of the consumer's decl"):
         offline().publish("unheard", {})
+    with pytest.raises(InvalidWrite, match=r"counted.*add it to publishes_later= of the consumer"):
+        offline().publish("counted", {}, after=timedelta(0))
+
+
+def test_an_event_that_is_published_later_commits_with_its_cause(start: Start) -> None:
+    def remind(event: Note, tx: Transaction) -> None:
+        count(event, tx)
+        tx.publish("counted", event, after=timedelta(days=3))
+        tx.publish("counted", event)
+
+    aws = start(consumer_of(remind), publishes=PUBLISHES, publishes_later=PUBLISHES)
+    aws.time = COMMITTED_AT
+    assert failures(aws.deliver(note())) == []
+    later, now = aws.published()
+    assert (later["time"], later["oncedue"]) == ("2027-01-18T08:00:01.000+00:00", now["time"])
+    assert "oncedue" not in now
 
 
 def test_the_answer_to_a_refusal_replaces_the_events_of_the_handler(start: Start) -> None:

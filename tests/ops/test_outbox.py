@@ -218,6 +218,14 @@ def test_a_fifo_queue_gets_each_event_in_its_group_and_again_in_a_second_run(
     assert sum(len(request["Entries"]) for request in asked) == 4
 
 
+def test_a_due_event_is_not_sent_before_its_time(cloud: Cloud) -> None:
+    times = [(datetime.now(UTC) + timedelta(hours=h)).isoformat() for h in (-1, 1)]
+    due = [event("orders#a", n, PAID, time=t, oncedue=times[0]) for n, t in enumerate(times)]
+    commit(cloud, "orders#a", *due)
+    assert support.numbers(support.stdout_of(*TO, "inventory"))[PAID] == "1"
+    assert cloud.take("inventory") == {due[0]: 1}
+
+
 def test_forged_event_is_not_sent(cloud: Cloud) -> None:
     forged = {**json.loads(event("orders#a", 0, PAID)), "source": "/once/payments"}
     commit(cloud, "orders#a", json.dumps(forged))

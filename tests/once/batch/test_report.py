@@ -25,7 +25,7 @@ from tests.once.batch.function import (
     message,
 )
 from tests.once.effects.provider import LEASE, Provider, Till, start_till
-from tests.once.support import note, record
+from tests.once.support import consumer_of, note, record
 
 Read = Callable[[], list[dict[str, Any]]]
 
@@ -101,6 +101,29 @@ def test_duplicates_are_counted_by_their_sender(read: Read, function: Function) 
     function.run(*[message("a")] * 3, redelivered, redelivered, redriven)
     [line] = read()
     assert values(line) == {Metric.RESENT: [3], Metric.REDELIVERED: [2], Metric.REDRIVEN: [1]}
+
+
+@pytest.mark.parametrize(
+    ("time", "asked", "late"),
+    [
+        ("2027-01-15T08:00:00.000+00:00", "2027-01-14T08:00:00.000+00:00", [90_000]),
+        ("2027-01-14T08:00:00.000+00:00", "2027-01-15T08:01:00.000+00:00", [30_000]),
+        ("2027-01-15T08:02:00.000+00:00", "2027-01-14T08:00:00.000+00:00", [0]),
+        ("tomorrow", "2027-01-14T08:00:00.000+00:00", None),
+        ("2027-01-15T08:00:00.000+00:00", None, None),
+    ],
+    ids=["late", "past when it was set", "clocks that differ", "no time", "no due event"],
+)
+def test_the_lateness_of_due_events_is_measured_at_their_commit(
+    read: Read, start: Start, time: str, asked: str | None, late: list[int] | None
+) -> None:
+    aws = start(consumer_of(), publishers={"noted": "notes"})
+    aws.time = 1_800_000_090
+    event = {**note(), "source": "/once/notes", "time": time, "oncedue": asked}
+    for expected in (late, None):  # the second is a duplicate
+        aws.deliver({name: value for name, value in event.items() if value is not None})
+        [line] = read()
+        assert values(line).get(Metric.DUE_LATE_MS) == expected
 
 
 def test_the_group_size_is_the_mean_of_all_requests(read: Read, make: Make) -> None:

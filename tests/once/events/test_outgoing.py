@@ -2,11 +2,14 @@
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from once.errors import InvalidWrite, TooLarge
 from once.events.cloud_event import CloudEvent, read_event
@@ -18,6 +21,7 @@ from once.events.outgoing import (
     draft,
     events_in,
     trace_context,
+    wait_of,
     written,
 )
 from once.names import Limits
@@ -202,6 +206,70 @@ def test_data_that_no_consumer_could_read_is_not_claimed() -> None:
     unreadable = draft("counted", [*sized(INLINE).data, 2**53], None)
     with pytest.raises(InvalidWrite, match=r"^counted could be read by no consumer: "):
         PLACE.fitting(unreadable, [], PK)
+
+
+# Due events: published at a time after the commit.
+
+
+def due(wait: Any, data: Any = 1) -> str:
+    made = replace(draft("counted", data, None), wait=wait)
+    return written([made], inbound=event_of(), pk=PK, consumer="notes", now=NOW)
+
+
+HALF_PAST = datetime(2027, 1, 15, 8, 30, tzinfo=UTC)
+DUE: dict[str, tuple[Any, str, int]] = {
+    "after": (timedelta(minutes=30), "2027-01-15T08:30:01.000+00:00", 1_800_001_801),
+    "at": (HALF_PAST, "2027-01-15T08:30:00.000+00:00", 1_800_001_800),
+    "at, in another zone": (
+        datetime(2027, 1, 15, 9, 30, 0, 1, tzinfo=ZoneInfo("Europe/Berlin")),
+        "2027-01-15T08:30:01.000+00:00",
+        1_800_001_801,
+    ),
+    "in the past": (timedelta(seconds=-60), "2027-01-15T07:59:01.000+00:00", 1_799_999_941),
+}
+
+
+@pytest.mark.parametrize(("wait", "time", "seconds"), DUE.values(), ids=DUE)
+def test_a_due_event_has_its_time_rounded_up_and_says_when_it_was_set(
+    wait: Any, time: str, seconds: int
+) -> None:
+    [event], [found] = received(due(wait)), read(due(wait))
+    assert (event.time, found.due) == (time, seconds)
+    assert event.extensions["oncedue"] == "2027-01-15T08:00:00.123+00:00"
+    assert found.id == read(outbox(1))[0].id
+
+
+def test_a_time_that_cannot_be_meant_is_refused() -> None:
+    hour = timedelta(hours=1)
+    refused: list[tuple[str, Any, Any]] = [
+        ("both after= and at=: give one", hour, HALF_PAST),
+        ("at= without a time zone: give", None, HALF_PAST.replace(tzinfo=None)),
+        ("a time of another type: give after=timedelta", 1800, None),
+        ("a time of another type: give after=timedelta", None, hour),
+    ]
+    for fault, after, at in refused:
+        with pytest.raises(InvalidWrite, match=f"^counted has {fault}"):
+            wait_of("counted", after, at)
+    due(timedelta(days=365))
+    with pytest.raises(InvalidWrite, match=r"^counted is to be published in 366 days: give a time"):
+        due(timedelta(days=366))
+
+
+def test_scheduler_finds_nothing_to_replace_in_a_due_event() -> None:
+    keyword = "<aws.scheduler.execution-id>"
+    text = due(HALF_PAST, [keyword, {keyword: f"\\{keyword}"}])
+    assert "<" not in text
+    assert received(text)[0].data == [keyword, {keyword: f"\\{keyword}"}]
+
+
+def test_a_due_event_larger_than_a_schedule_takes_is_refused_and_not_claimed() -> None:
+    # A quotation mark in the data has four characters in the schedule.
+    for size, data in ((256_000 - 1024, "x"), (64_000, '"')):
+        due(HALF_PAST, data * (size - 1500))
+        with pytest.raises(TooLarge, match=r"^counted takes \d+ bytes in a schedule, which can"):
+            due(HALF_PAST, data * size)
+    with pytest.raises(TooLarge, match=r"^counted has 245761 bytes of data, and is"):
+        PLACE.fitting(replace(sized(INLINE + 1), wait=HALF_PAST), [], PK)
 
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

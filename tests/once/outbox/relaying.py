@@ -29,7 +29,7 @@ def outgoing(
     position: int, size: int | None = None, *, pk: str = "notes#e", **attributes: str
 ) -> OutgoingEvent:
     """The event at this place of a record's outbox; `size` is the length of its body, in bytes."""
-    head = {
+    head: Any = {
         "id": event_id_of(key_hash(pk), position),
         "source": "/once/notes",
         "type": "counted",

@@ -212,7 +212,7 @@ SETTINGS = RelaySettings(
 
 
 def ordered(pk: str, position: int, group: Any, kind: str = "counted") -> OutgoingEvent:
-    head = {"id": event_id_of(key_hash(pk), position), "source": "/once/notes", "type": kind}
+    head: Any = {"id": event_id_of(key_hash(pk), position), "source": "/once/notes", "type": kind}
     return OutgoingEvent(**head, body=json.dumps({**head, "data": {"name": group, "pk": pk}}))
 
 

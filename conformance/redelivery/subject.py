@@ -94,10 +94,11 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to HTTP calls whose method and URL match.
+    """The answer to HTTP calls whose method and URL match, or to calls of an operation of AWS.
 
     Attributes:
-        url: the start of the URL.
+        url: the start of the URL; or service and operation, as `bedrock-runtime.Converse`, whose
+            body is the answer of the SDK.
         status: the HTTP status.
         body: bytes, text, or what JSON can hold.
         method: the method; empty for all.

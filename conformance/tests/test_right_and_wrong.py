@@ -172,6 +172,24 @@ CASES = (
         given={"events": [REQUESTS], "key": "", "tables": COMPARED},
     ),
     Case("adds_by_reading", {Fault.TWO_IN_PARALLEL: LOST}, "put_item"),
+    Case("adds_by_reading", {Fault.TWO_IN_PARALLEL: LOST}, "put_item", {"batch_size": 1}),
+    Case("asks_a_model", {Fault.DIES_AFTER: SOUND, Fault.SENT_AGAIN: SOUND}, given=IN_ORDERS),
+    Case(
+        "asks_for_a_report",
+        {Fault.SENT_AGAIN: DOUBLED},
+        "generate_credential_report",
+        {"tables": []},
+    ),
+    Case(
+        "replaces_by_http", {Fault.DIES_AFTER: SOUND, Fault.SENT_AGAIN: SOUND}, given={"tables": []}
+    ),
+    Case(
+        "replaces_by_http_each_time",
+        {Fault.DIES_AFTER: DOUBLED, Fault.DIES_BEFORE: SOUND},
+        "request",
+        {"tables": []},
+    ),
+    Case("has_an_endpoint", {Fault.SENT_AGAIN: SOUND, Fault.DIES_AFTER: SOUND}, given=IN_ORDERS),
     Case("adds_in_one_write", {Fault.TWO_IN_PARALLEL: SOUND, Fault.IN_PARALLEL: SOUND}),
     Case(
         "marks_its_batch",
@@ -279,6 +297,7 @@ CASES = (
     Case("replaces_an_item", {Fault.REDRIVEN: SOUND}, given={**IN_ORDERS, "skip": ["poison"]}),
 )
 IN_FULL = (
+    Case("adds_each_once", {}, given={"key": "", "batch_size": 1}),
     Case("works_in_a_pool", {}, given={"events": [ORDER, OTHER], "key": "", "tables": BOTH}),
     Case(
         "remembers_a_digest",

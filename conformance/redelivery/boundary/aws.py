@@ -5,10 +5,12 @@ has a variant with a retry, since a repeated write may find its own first attemp
 
 import base64
 import copy
+import datetime as dt
+import io
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -18,16 +20,23 @@ from uuid import uuid4
 
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
+from botocore.response import StreamingBody
+from botocore.session import Session
 
 from redelivery.boundary.invocation import (
     FIFO_WINDOW_SECONDS,
     Call,
     Failures,
     Invocation,
+    NotSimulated,
     Perform,
     Sent,
     current,
 )
+from redelivery.subject import Answer
+
+_DEEPEST = 6
+"""Levels of a made answer: some shapes contain themselves."""
 
 
 def plain(value: Any) -> Any:
@@ -62,10 +71,25 @@ _TYPES: Mapping[str, Callable[[Any], Any]] = {
 }
 """Decoders of DynamoDB's typed form."""
 
-_READS = (
-    *("Get", "List", "Describe", "BatchGet", "Query", "Scan", "Head", "Receive", "Lookup"),
-    *("Search", "Select", "TransactGet", "Assume", "Decrypt", "Verify"),
+_READ = re.compile(
+    "(Batch|Transact)?(Get|List|Describe|Head|Query|Scan|Search|Select|Lookup|Receive|Retrieve|Rerank"
+    "|Discover|Assume|Analyze|Calculate|Check|Classify|Compare|Contains|Converse|Count|Detect|Encrypt"
+    "|Decrypt|ReEncrypt|Sign|Verify|Estimate|Evaluate|Generate|Infer|Is|Predict|Recognize|Suggest"
+    "|Synthesize|Test|Translate|Validate)(?![a-z])"
 )
+"""Names of operations that look up or compute, and leave no state. AWS's models say of few of them
+that they are `readonly`, and those of the JSON protocols have no other method than POST."""
+
+_WRITE_ALL_THE_SAME = re.compile(
+    r"(iam|apigateway|amplify\w*)\.Generate|cloudformation\.Detect|cognito-idp\.(Sign|Verify)|ses.*Verify"
+    r"|license-manager\.Check|storagegateway\.Retrieve|location\.BatchEvaluate|apigateway\.Test"
+    r"|elasticache\.Test|cognito-identity\.GetId|s3\.CreateSession"
+)
+_READ_ALL_THE_SAME = re.compile(
+    r"bedrock-runtime\.(Invoke|Apply)|sagemaker-runtime\.InvokeEndpoint(?!Async)|kms\.Derive"
+)
+"""Exceptions from the names, methods and marks of the models."""
+
 _NOT_AN_EFFECT = {
     *("sqs.DeleteMessage", "sqs.DeleteMessageBatch", "sqs.PurgeQueue"),
     *("sqs.ChangeMessageVisibility", "sqs.ChangeMessageVisibilityBatch"),
@@ -167,10 +191,11 @@ _STATEMENT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """`source` and `dlq` by the URLs of these queues; the key attributes by table."""
+    """`source` and `dlq` by the URLs of these queues; the key attributes by table; the answers."""
 
     queues: Mapping[str, str]
     keys: Mapping[str, tuple[str, ...]]
+    answers: Sequence[Answer] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +209,7 @@ class AwsRequest:
     operation: str
     parameters: Mapping[str, Any]
     names: Names
+    is_marked_as_read: bool = False
 
     @property
     def name(self) -> str:
@@ -195,7 +221,9 @@ class AwsRequest:
         """Whether it may change something."""
         if statements := self._statements:
             return any(verb.upper() != "SELECT" for verb, _ in statements)
-        return not self.operation.startswith(_READS)
+        if _WRITE_ALL_THE_SAME.match(self.name) or _READ_ALL_THE_SAME.match(self.name):
+            return bool(_WRITE_ALL_THE_SAME.match(self.name))
+        return not (self.is_marked_as_read or _READ.match(self.operation))
 
     @property
     def is_eventual(self) -> bool:
@@ -374,6 +402,7 @@ class UnreadableRequest(BaseException):
 
 
 _call = BaseClient._make_api_call  # type: ignore[attr-defined]
+_create = Session.create_client
 
 _THROTTLED = {"dynamodb": "ProvisionedThroughputExceededException"}
 
@@ -387,9 +416,12 @@ def intercepted(names: Names) -> Iterator[None]:
         if invocation is None:
             return _call(client, operation, parameters)
         service = client.meta.service_model
-        marked = service.operation_model(operation).idempotent_members
+        model: Any = service.operation_model(operation)
+        marked = model.idempotent_members
+        is_read = model.http["method"] in {"GET", "HEAD"} or model._operation_model.get("readonly")
         parameters = {name: str(uuid4()) for name in marked} | parameters
-        request = AwsRequest(str(service.service_name), operation, parameters, names)
+        named = str(service.service_name)
+        request = AwsRequest(named, operation, parameters, names, bool(is_read))
         try:
             streams = {v: v.tell() for v in parameters.values() if _is_rewindable(v)}
             described = Call(
@@ -412,8 +444,8 @@ def intercepted(names: Names) -> Iterator[None]:
         def send(parameters: Mapping[str, Any]) -> Any:
             for stream, position in streams.items():
                 stream.seek(position)
-            # botocore puts streams into the parameters that it is given.
-            return _call(client, operation, dict(parameters))
+            with invocation.inside_the_sdk():
+                return _sent(client, request, dict(parameters))
 
         def perform() -> Any:
             return _answered(client, request, token, send, invocation)
@@ -428,8 +460,49 @@ def intercepted(names: Names) -> Iterator[None]:
 
         return invocation.make(described, perform, _failures(client, request, partly))
 
-    with patch.object(BaseClient, "_make_api_call", call):
+    def create(session: Session, *args: Any, **options: Any) -> Any:
+        # An endpoint of its own, such as that of an emulator, is AWS all the same.
+        return _create(session, *args, **{**options, "endpoint_url": None})
+
+    with (
+        patch.object(BaseClient, "_make_api_call", call),
+        patch.object(Session, "create_client", create),
+    ):
         yield
+
+
+def _sent(client: BaseClient, request: AwsRequest, parameters: dict[str, Any]) -> Any:
+    """Send a request to the simulation. Return what is declared for it, or made, without one."""
+    for answer in request.names.answers:
+        if answer.url == request.name:
+            return copy.deepcopy(answer.body)
+    try:
+        # botocore puts streams into the parameters that it is given.
+        return _call(client, request.operation, parameters)
+    except ClientError as error:
+        if error.response["Error"].get("Message") != "Not yet implemented":  # moto's
+            raise
+    except (NotSimulated, NotImplementedError, ModuleNotFoundError):
+        pass
+    return _shaped(client.meta.service_model.operation_model(request.operation).output_shape)
+
+
+def _shaped(shape: Any, depth: int = 0) -> Any:
+    """Return an answer of a shape of botocore's models, of an operation that is not simulated."""
+    if shape is None or depth > _DEEPEST:
+        return {}
+    if shape.type_name == "structure":
+        members = [*shape.members.items()][: 1 if shape.is_tagged_union else None]
+        return {name: _shaped(member, depth + 1) for name, member in members}
+    if shape.type_name == "list":
+        return [_shaped(shape.member, depth + 1)]
+    if shape.type_name == "blob" and shape.serialization.get("streaming"):
+        return StreamingBody(io.BytesIO(b"{}"), len(b"{}"))
+    values: dict[str, Any] = {"map": {}, "blob": b"", "boolean": False, "float": 1.0, "double": 1.0}
+    values |= dict.fromkeys(("integer", "long"), 1)
+    if shape.type_name == "timestamp":
+        return dt.datetime.now(dt.UTC)
+    return values.get(shape.type_name, next(iter(getattr(shape, "enum", ())), "text"))
 
 
 def _is_rewindable(value: Any) -> bool:

@@ -23,11 +23,12 @@ import urllib3
 from urllib3.connectionpool import HTTPConnectionPool
 from urllib3.exceptions import MaxRetryError, NewConnectionError, ReadTimeoutError
 
-from redelivery.boundary.invocation import Call, Failures, Record, Sent, current
+from redelivery.boundary.invocation import Call, Failures, NotSimulated, Record, Sent, current
 from redelivery.subject import Answer
 
 KEY_SECONDS = 24 * 60 * 60
 _READS = ("GET", "HEAD", "OPTIONS")
+_IDEMPOTENT = ("PUT", "DELETE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ class HttpServers:
         invocation = current()
         if invocation is None:
             raise RuntimeError(f"the conformance kit itself calls {request.url}")
+        if invocation.is_inside_the_sdk:
+            raise NotSimulated
         writes, (method, _, place) = request.writes, request.target.partition(" ")
         call = Call(method, place, writes, touches=(request.target,) * writes)
         failures = Failures(refused, _Throttled, no_answer)
@@ -122,7 +125,9 @@ class HttpServers:
             content = (content if isinstance(content, str) else json.dumps(content)).encode()
         response = Response(answer.status, {**_JSON, **answer.headers}, content)
         if request.writes:
-            record.send(Sent(request.target, request.content))
+            # An equal PUT or DELETE changes nothing more: RFC 9110, section 9.2.2.
+            same = repr(request.content) if request.method in _IDEMPOTENT else ""
+            record.send(Sent(request.target, request.content, same, float("inf")))
         if key:
             self._remembered[key] = (time.time(), request.body, response)
         return response

@@ -32,6 +32,10 @@ class Killed(BaseException):
     """The process is gone. Not an Exception, since no code of a dead process handles it."""
 
 
+class NotSimulated(BaseException):
+    """A request of the SDK that moto does not answer. No Exception: botocore would handle it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sent:
     """A message, an event or a request that a call sent to a target such as `sqs receipts`.
@@ -233,11 +237,26 @@ class Invocation:
     overdue: list[Perform] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     refused: BaseException | None = None
+    _in_the_sdk: set[int] = field(default_factory=set)
     main: threading.Thread = field(default_factory=threading.current_thread)
     _order: ThreadOrder = field(init=False)
 
     def __post_init__(self) -> None:
         self._order = ThreadOrder(self.main)
+
+    @contextlib.contextmanager
+    def inside_the_sdk(self) -> Iterator[None]:
+        """Let HTTP requests of this thread be those of a call of the AWS SDK."""
+        self._in_the_sdk.add(threading.get_ident())
+        try:
+            yield
+        finally:
+            self._in_the_sdk.discard(threading.get_ident())
+
+    @property
+    def is_inside_the_sdk(self) -> bool:
+        """Whether this thread makes a call of the AWS SDK."""
+        return threading.get_ident() in self._in_the_sdk
 
     def make(self, call: Call, perform: Perform, failures: Failures) -> Any:
         """Make a call, or its fault. Raises Killed if the process dies."""

@@ -15,6 +15,9 @@ SENT_TWICE = "sent-twice"
 """The second message of `in-parallel` was sent by the producer and has its own MessageId."""
 
 _NOT_ON_FIFO = (Fault.TWICE_IN_BATCH, Fault.DELIVERED_AGAIN, Fault.STALE_READ)
+_IN_ONE_BATCH = {
+    *(Fault.BATCH, Fault.TWICE_IN_BATCH, Fault.REGROUPED, Fault.NEIGHBOUR_FAILS, Fault.POISON)
+}
 _MOST_INTERLEAVINGS = 20
 _MOST_TRIES = 1000
 _PARALLEL = (Fault.IN_PARALLEL, Fault.TWO_IN_PARALLEL)
@@ -164,8 +167,10 @@ def excluded(subject: Subject) -> dict[Fault, str]:
         SubjectError: the subject skips a fault of an unknown name.
     """
     once = dict.fromkeys(_NOT_ON_FIFO, "a FIFO queue delivers no copy of a message")
+    alone = dict.fromkeys(_IN_ONE_BATCH, "the mapping's batches have one message")
     on_request = {fault_named(name): "skipped on request" for name in subject.skip}
-    return (once if subject.fifo else {}) | on_request
+    own = (once if subject.fifo else {}) | (alone if subject.batch_size == 1 else {})
+    return own | on_request
 
 
 def fault_named(name: str) -> Fault:

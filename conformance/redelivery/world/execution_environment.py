@@ -52,6 +52,7 @@ def runtime_variables() -> dict[str, str]:
         **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "testing"),
         "AWS_SESSION_TOKEN": "testing",
         **dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), REGION),
+        "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS": "true",
         "AWS_LAMBDA_FUNCTION_NAME": FUNCTION,
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(MEMORY_MB),
         "AWS_LAMBDA_FUNCTION_VERSION": "$LATEST",

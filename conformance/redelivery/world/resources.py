@@ -133,7 +133,8 @@ def _values(entry: Any) -> dict[str, Any]:
 def names(subject: Subject) -> Names:
     """Return what the subject's requests address."""
     keys = {table.name: table.key_names for table in subject.tables}
-    return Names({queue_url(subject, SOURCE): "source", queue_url(subject, DLQ): "dlq"}, keys)
+    own = {queue_url(subject, SOURCE): "source", queue_url(subject, DLQ): "dlq"}
+    return Names(own, keys, subject.answers)
 
 
 def queue_url(subject: Subject, name: str) -> str:

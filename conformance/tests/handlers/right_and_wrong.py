@@ -323,6 +323,42 @@ def adds_by_reading(event: Event, _: Any) -> None:
         table("totals").put_item(Item={**key, "orders": known})
 
 
+def asks_a_model(event: Event, _: Any) -> None:
+    for order in bodies(event):
+        asked = [{"role": "user", "content": [{"text": order["order_id"]}]}]
+        aws("bedrock-runtime").converse(modelId="model", messages=asked)
+        aws("comprehend").detect_sentiment(Text="good", LanguageCode="en")
+        aws("translate").translate_text(
+            Text="good", SourceLanguageCode="en", TargetLanguageCode="de"
+        )
+        table("orders").put_item(Item=order)
+
+
+def asks_for_a_report(event: Event, _: Any) -> None:
+    for _order in bodies(event):
+        aws("iam").generate_credential_report()
+
+
+def replaces_by_http(event: Event, _: Any) -> None:
+    for record, order in zip(event["Records"], bodies(event), strict=True):
+        url = f"https://shop.example/orders/{order['order_id']}"
+        http.request("PUT", url, body=record["body"])
+        http.request("DELETE", f"{url}/draft")
+
+
+def replaces_by_http_each_time(event: Event, _: Any) -> None:
+    for order in bodies(event):
+        attempt = {"amount": order["amount"], "attempt": str(uuid.uuid4())}
+        http.request("PUT", f"https://shop.example/orders/{order['order_id']}", json=attempt)
+
+
+def has_an_endpoint(event: Event, _: Any) -> None:
+    url = "http://localhost:4566"
+    for order in bodies(event):
+        item = {"order_id": {"S": order["order_id"]}}
+        boto3.client("dynamodb", endpoint_url=url).put_item(TableName="orders", Item=item)
+
+
 def adds_in_one_write(event: Event, _: Any) -> None:
     for order in bodies(event):
         table("totals").update_item(
@@ -529,6 +565,10 @@ def answers_before_its_work(event: Event, _: Any) -> None:
 
 
 # Sound: no fault makes a difference.
+
+
+def adds_each_once(event: Event, _: Any) -> Event:
+    return by_message(event, add_once)
 
 
 def works_in_a_pool(event: Event, _: Any) -> Event:

@@ -212,6 +212,8 @@ class Consumer(Registered):
     def lambda_handler(self) -> LambdaHandler:
         """The function's entry. The first access checks the registration.
 
+        In Lambda, it is checked in any case once the function's module is loaded.
+
         Raises:
             RegistrationError: the handlers are inconsistent, or do not match the settings.
             SettingsError: in Lambda, if settings are missing or malformed.
@@ -221,8 +223,18 @@ class Consumer(Registered):
             runtime = Runtime.of(Settings.from_env())
             prepare_snapshot(runtime.sqs, *([runtime.s3] if runtime.s3 else []))
             return self.bound_to(runtime)
+
         # On a laptop or in a unit test there is no environment to check yet.
-        return lambda event, context: self.bound_to(Runtime.of(Settings.from_env()))(event, context)
+        def elsewhere(event: dict[str, Any], context: Context) -> "PartialItemFailureResponse":
+            entry = self.lambda_handler  # `FakeAws` may have replaced it
+            if entry is elsewhere:
+                entry = self.bound_to(Runtime.of(Settings.from_env()))
+            return entry(event, context)
+
+        return elsewhere
+
+    def start(self) -> None:
+        self.lambda_handler  # noqa: B018
 
     def bound_to(self, runtime: Runtime) -> LambdaHandler:
         """Return the function's entry for a given runtime.

@@ -24,6 +24,9 @@ SOURCES = {
     "breaks": "def (\n",
     "exits": "raise SystemExit('over')\n",
     "misses": "",
+    "checks": "import sys, types\nclass Entry(types.ModuleType):\n    @property\n"
+    "    def handler(self):\n        raise ValueError('taken')\n"
+    "sys.modules[__name__].__class__ = Entry\n",
 }
 
 
@@ -82,6 +85,7 @@ def test_functions_are_loaded_without_a_call_of_their_handlers(errors: dict[str,
         "exits": "Runtime.ExitError: module 'module' ended the process (over)",
         "misses": "Runtime.HandlerNotFound: Worker init failed: module 'module' has no attribute "
         "'handler'",
+        "checks": "ValueError: taken",
     }
 
 

@@ -140,6 +140,9 @@ class Commands(Registered):
         """
         return self.bound_to(CommandRuntime.of(CommandSettings.from_env()))
 
+    def start(self) -> None:
+        self.runner  # noqa: B018
+
     def bound_to(self, runtime: CommandRuntime) -> CommandRunner:
         """Return the runner for a given runtime.
 

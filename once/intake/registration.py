@@ -5,14 +5,18 @@ They are its handlers, its rejections, its effects, and the functions that compl
 """
 
 import inspect
+import os
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, overload
 
 from msgspec import Struct
 
 from once.business_tables import ItemT, Table
 from once.effects.declaration import Effect, Policy, takes
-from once.errors import Refusal, UnhandledRefusal
+from once.errors import ConfigurationError, Refusal, UnhandledRefusal
 from once.event_sources import Source, key_rule_fault
 from once.events.identity import Key
 from once.events.models import MODELS, is_model, model_of
@@ -106,6 +110,41 @@ class Completion(Struct, frozen=True):
         yield from _answer_faults(self.function, "an outcome")
 
 
+_made: list["Registered"] = []
+
+
+def _check_when_loaded(made: "Registered") -> None:
+    """Let Lambda's runtime find an error of the registration when it has loaded the function.
+
+    A `lambda_handler` of the user's own reads the consumer's in an invocation. An error would come
+    too late there: the deployment has succeeded, and each message fails. So the check runs when the
+    runtime takes the entry from its module, which is after the whole module was run.
+    """
+    path, _, name = os.environ.get("_HANDLER", "").rpartition(".")  # Lambda sets it
+    module = sys.modules.get(path.replace("/", "."))
+    if module is None:
+        return
+    _made.append(made)
+    if type(module) is ModuleType:
+        entry = property(partial(_checked_entry, name))
+        module.__class__ = type("EntryModule", (ModuleType,), {name: entry})
+
+
+def _checked_entry(name: str, module: ModuleType) -> Any:
+    if name not in vars(module):
+        raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+    errors = []
+    # The module may import another one for its models, whose consumer this function does not run.
+    for each in reversed(_made):
+        try:
+            each.start()
+        except ConfigurationError as error:
+            errors.append(error)
+        else:
+            return vars(module)[name]
+    raise errors[0]
+
+
 class Registered:
     """Handlers and rejections by name, each checked once all of them are there.
 
@@ -121,6 +160,15 @@ class Registered:
         self.tables: set[str] = set()
         self._modelled: list[Table[Any]] = []
         self._faults: list[str] = []
+        _check_when_loaded(self)
+
+    def start(self) -> None:
+        """Check the registration against the settings of the deployed function.
+
+        Raises:
+            ConfigurationError: registration or settings are not valid.
+        """
+        raise NotImplementedError
 
     @overload
     def table(self, name: str) -> Table[dict[str, Any]]: ...

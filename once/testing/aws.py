@@ -32,14 +32,14 @@ from once.commands.answer import Reply
 from once.commands.handlers import Commands
 from once.commands.runner import CommandRuntime
 from once.commit.item_dedup import is_item_record
-from once.consumer import Consumer, Runtime
+from once.consumer import Consumer, LambdaHandler, Runtime
 from once.dynamodb_rules import serialize
 from once.errors import OnceError, Unexpected
 from once.events.outgoing import events_in
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import Delivery, Disposition
 from once.names import COMMIT_ATTRIBUTE, SOURCE_PREFIX, Record
-from once.runtime.deadline import Deadline
+from once.runtime.deadline import Context, Deadline
 from once.settings import CommandSettings, Settings, TableSettings
 from once.testing._moto import corrected
 from once.testing.events import FakeContext, sqs_record
@@ -218,6 +218,7 @@ class FakeAws:
         receive_count: int = 1,
         remaining_ms: int | None = None,
         fails: bool | None = False,
+        through: LambdaHandler | None = None,
     ) -> PartialItemFailureResponse:
         """Send messages to the queue, and invoke the consumer with them as one batch.
 
@@ -233,6 +234,8 @@ class FakeAws:
             remaining_ms: the remaining time of the invocation, in milliseconds; by default the
                 timeout of the consumer's line, or 30 s.
             fails: True if the test expects that a message fails; None if any outcome will do.
+            through: the function's entry, if it is not the consumer's own `lambda_handler`, such as
+                one with Powertools' decorators.
 
         Returns:
             The answer to the first delivery.
@@ -244,7 +247,8 @@ class FakeAws:
             BaseException: the user's code raised `KeyboardInterrupt` or, as `pytest.fail` and
                 `pytest.skip` do, an exception that ends a test. The delivery ends at once.
             AssertionError: no message failed, and `fails` is True; a call of `fails_at` was not
-                made; or a further delivery changed something.
+                made; a further delivery changed something; or `through` has another answer
+                than the consumer.
         """
         for message in messages:
             body = message if isinstance(message, str) else json.dumps(message)
@@ -256,20 +260,25 @@ class FakeAws:
         left = self._remaining_ms if remaining_ms is None else remaining_ms
         # Faults are for the first delivery alone: a further one must find everything committed.
         with self._planned_faults():
-            answer, failed = self._invoke(records, left)
+            answer, failed = self._invoke(records, left, through)
         ids = [record["messageId"] for record in records]
         if failed and fails is False:
             raise _shown_error(failed, ids)
         if fails and not failed:
             raise AssertionError("no message failed: take fails=True out, or correct the test")
         if done := [each for each in records if each["messageId"] not in failed]:
-            self._deliver_again(done, left)
+            self._deliver_again(done, left, through)
         return answer
 
-    def _deliver_again(self, records: Sequence[dict[str, Any]], remaining_ms: int) -> None:
+    def _deliver_again(
+        self,
+        records: Sequence[dict[str, Any]],
+        remaining_ms: int,
+        through: LambdaHandler | None,
+    ) -> None:
         before = self._contents()
         for _ in range(self._deliveries - 1):
-            _, failed = self._invoke(records, remaining_ms)
+            _, failed = self._invoke(records, remaining_ms, through)
             if failed:
                 raise _shown_error(failed, [record["messageId"] for record in records])
             self._check_unchanged(before, "delivery")
@@ -316,15 +325,31 @@ class FakeAws:
         return {table: self.items(table) for table in ("dedup", *self._tables)}
 
     def _invoke(
-        self, records: Sequence[dict[str, Any]], remaining_ms: int
+        self,
+        records: Sequence[dict[str, Any]],
+        remaining_ms: int,
+        through: LambdaHandler | None,
     ) -> "tuple[PartialItemFailureResponse, _Failed]":
         if isinstance(self._consumer, Commands):
             raise TypeError("commands have no queue: run them with run(…)")
         # Anew for each invocation, as at a cold start: what the breaker and the group size have
         # learned in a warm function must not decide a test.
         handle = self._consumer.bound_to(self.runtime)
-        with self._as_function(), _failed_messages() as failed:
-            return handle({"Records": [*records]}, FakeContext(remaining_ms)), failed
+        answers = []
+
+        def own(event: dict[str, Any], context: Context) -> PartialItemFailureResponse:
+            answers.append(handle(event, context))
+            return answers[-1]
+
+        entry = patch.dict(vars(self._consumer), lambda_handler=own)
+        with entry, self._as_function(), _failed_messages() as failed:
+            answer = (through or own)({"Records": [*records]}, FakeContext(remaining_ms))
+        if [answer] != answers:
+            raise AssertionError(
+                f"the entry answered {answer!r}, and the consumer {answers}: return what "
+                "consumer.lambda_handler returns, or SQS deletes messages that failed"
+            )
+        return answer, failed
 
     @contextmanager
     def _as_function(self) -> Iterator[None]:

@@ -53,6 +53,12 @@ def sqs_record(message: Mapping[str, Any], queue_arn: str) -> dict[str, Any]:
 class FakeContext:
     """A Lambda context with a given remaining time, in milliseconds."""
 
+    function_name = "function"
+    function_version = "$LATEST"
+    memory_limit_in_mb = 256
+    invoked_function_arn = "arn:aws:lambda:us-east-1:123456789012:function:function"
+    aws_request_id = "00000000-0000-0000-0000-000000000000"
+
     def __init__(self, remaining_ms: int = 30_000) -> None:
         self.remaining_ms = remaining_ms
 

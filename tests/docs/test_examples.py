@@ -100,7 +100,7 @@ BOOKED = {"booking": "b-1", "show": "Hamlet", "seats": 2, "at": "2026-11-24T08:0
 
 
 def test_the_handlers_page_books_refuses_and_computes() -> None:
-    first, computed, _ = blocks(document := ROOT / "docs" / "handlers.md")
+    first, computed, *_ = blocks(document := ROOT / "docs" / "handlers.md")
     names = run(document, first)
     tables, published = {"seats": "show", "bookings": "booking"}, ("seat.taken",)
     with FakeAws(names["consumer"], tables, publishes=published) as aws:
@@ -132,7 +132,8 @@ def test_the_hooks_of_the_handlers_page_trace_count_and_pause(
     monkeypatch.setenv("POWERTOOLS_METRICS_NAMESPACE", "Tickets")
     # A Logger of a name that is known already keeps the output of the test that made it.
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", "page")
-    names = run(document := ROOT / "docs" / "handlers.md", blocks(document)[2])
+    document = ROOT / "docs" / "handlers.md"
+    names = run(document, *blocks(document)[2:])
     booked = cloud_event("seat.booked", {"show": "Hamlet", "seats": 2})
     with FakeAws(names["consumer"], {"seats": "show"}) as aws:
         aws.deliver(booked)
@@ -145,6 +146,9 @@ def test_the_hooks_of_the_handlers_page_trace_count_and_pause(
         assert aws.items("seats") == [{"show": "Hamlet", "sold": 2}]
     tracer().provider.in_subsegment.assert_called_with("## handler")
     assert names["metrics"].metric_set["SeatsAsked"]["Value"] == [2, 2]  # a duplicate ran
+    monkeypatch.delenv("PAUSED")
+    BackendDict.reset()
+    names["test_a_booking_through_the_deployed_entry"]()
 
 
 def test_the_tests_of_the_testing_page_pass(once_aws: Callable[..., FakeAws]) -> None:

@@ -1,7 +1,9 @@
 """A function's entry: it starts only if handlers, settings and environment agree."""
 
+import importlib
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -42,6 +44,42 @@ def test_outside_of_lambda_only_a_call_needs_the_environment() -> None:
 def test_in_lambda_the_entry_handles_a_batch(in_lambda: pytest.MonkeyPatch, start: Start) -> None:
     handle = load(in_lambda, consumer_of(), start().runtime.settings)
     assert handle({"Records": []}, FakeContext()) == {"batchItemFailures": []}
+
+
+WRAPPED = """
+from once import Consumer
+from tests.once.support import Note, count
+
+other = Consumer("other")
+consumer = Consumer("notes")
+consumer.handles("noted", Note)(count)
+for table in {tables}:
+    consumer.table(table)
+
+def lambda_handler(event, context):
+    return consumer.lambda_handler(event, context)
+"""
+
+
+@pytest.mark.parametrize("tables", [("counters",), ("countres",)])
+def test_in_lambda_an_entry_of_ones_own_is_checked_when_it_was_loaded(
+    in_lambda: pytest.MonkeyPatch, tmp_path: Path, tables: tuple[str, ...]
+) -> None:
+    (tmp_path / "wrapped.py").write_text(WRAPPED.format(tables=tables))
+    in_lambda.syspath_prepend(tmp_path)
+    in_lambda.setattr("once.intake.registration._made", [])
+    in_lambda.setenv("_HANDLER", "wrapped.lambda_handler")
+    for name, value in SETTINGS.to_env().items():
+        in_lambda.setenv(name, value)
+    in_lambda.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    in_lambda.delitem(sys.modules, "wrapped", raising=False)
+    module = importlib.import_module("wrapped")
+    assert module.consumer.tables == {*tables}
+    if tables == ("counters",):
+        assert module.lambda_handler({"Records": []}, FakeContext()) == {"batchItemFailures": []}
+    else:
+        with pytest.raises(RegistrationError, match="'countres'"):
+            module.lambda_handler  # noqa: B018
 
 
 def bind(start: Start, changes: dict[str, Any], *types: str) -> Any:

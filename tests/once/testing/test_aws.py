@@ -378,6 +378,20 @@ def test_another_call_is_allowed_and_every_one_between_two_deliveries(
         assert len(client.scan(TableName="counters")["Items"]) == 2
 
 
+def test_an_entry_of_ones_own_runs_and_must_return_the_answer_of_the_consumer() -> None:
+    consumer, seen = consumer_of(), []
+
+    def lambda_handler(event: Any, context: Any) -> Any:
+        seen.append(context.function_name)
+        return consumer.lambda_handler(event, context)
+
+    with FakeAws(consumer, {"counters": "name"}) as aws:
+        aws.deliver(note("a"), through=lambda_handler)
+        assert (len(seen), len(aws.items("counters"))) == (2, 1)
+        with pytest.raises(AssertionError, match=r"return what consumer\.lambda_handler returns"):
+            aws.deliver(note("b"), through=lambda event, context: None)  # type: ignore[arg-type, return-value]
+
+
 # Injected faults.
 
 

@@ -214,8 +214,12 @@ def publish_schedules(scheduler: Any, events: Any, sns: Any, sqs: Any, iam: Any)
             raise LookupError(f"there is no topic {topic}")
         if iam.combine_resource_policy(own, asked, *found).decision != "Allow":
             raise PermissionError(f"{role} may not publish to {topic}")
-        attributes = given.get("MessageAttributes")
-        sns.publish_internal(topic, given["Message"], message_attributes=attributes)
+        sns.publish_internal(
+            topic,
+            given["Message"],
+            message_attributes=given.get("MessageAttributes"),
+            message_group_id=given.get("MessageGroupId", ""),
+        )
 
     def invoke_target(target: dict[str, Any], event: Any, *more: Any) -> None:
         if target["Arn"] != SCHEDULED_PUBLISH:

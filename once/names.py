@@ -231,6 +231,8 @@ class StackOutput:
     ORDERED_EVENTS_TOPIC = "OrderedEventsTopicArn"
     RELAY_FUNCTION = "RelayFunction"  # not `Function…`: each key of that form is a consumer's
     RELAY_DEAD_LETTERS = "RelayDeadLetters"
+    SCHEDULE_GROUP = "ScheduleGroup"
+    """Name of the schedule group with the due events that wait."""
     UNROUTED_QUEUE = "UnroutedQueue"
     SWEEP_QUEUE = "SweepQueue"
     DEDUP_TABLE = "DedupTable"

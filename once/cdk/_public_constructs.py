@@ -35,6 +35,7 @@ from once.cdk.retained_data import DedupTable as DedupTable
 from once.cdk.retained_data import OperatorLog as OperatorLog
 from once.cdk.retained_data import RelayFailures as RelayFailures
 from once.cdk.retained_data import RetainedTable as RetainedTable
+from once.cdk.retained_data import ScheduleGroup as ScheduleGroup
 from once.cdk.topics import Topics as Topics
 from once.cdk.unrouted_events import UnroutedEvents as UnroutedEvents
 from once.cdk.webhook_function import WebhookFunction as WebhookFunction

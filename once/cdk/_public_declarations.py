@@ -14,6 +14,7 @@ from once.cdk.props import StateMachineProps as StateMachineProps
 from once.cdk.props import TableProps as TableProps
 from once.cdk.props import WarmThroughput as WarmThroughput
 from once.cdk.props import WebhookProps as WebhookProps
+from once.cdk.props import later_types as later_types
 from once.cdk.props import output_key as output_key
 from once.cdk.synth_error import SynthError as SynthError
 from once.names import StackOutput as StackOutput

@@ -15,7 +15,7 @@ from once.cdk._http_api import add_routes, make_api
 from once.cdk._lambda_function import FunctionConstruct
 from once.cdk.checks.aws_clients_in_code import UNREAD_CLIENTS, unread_clients
 from once.cdk.checks.command_props import command_props_faults
-from once.cdk.checks.constructs import command_wiring_faults
+from once.cdk.checks.constructs import command_wiring_faults, later_type_faults
 from once.cdk.checks.deployment_config import deployment_faults
 from once.cdk.checks.handlers_in_code import UNREAD, unread_handlers
 from once.cdk.deployment_options import DeploymentConfig
@@ -61,6 +61,7 @@ class CommandFunction(FunctionConstruct):
         config, tables = config or DeploymentConfig.from_context(scope.node), tables or {}
         faults = [*deployment_faults(config), *command_props_faults(props, config)]
         faults += command_wiring_faults(props, tables, None if relay is None else relay.publishes)
+        faults += later_type_faults(props, relay.publishes_later) if relay else []
         if faults:
             raise SynthError(f"{named(props)} cannot be built", faults)
         super().__init__(scope, props.name, config)

@@ -15,7 +15,15 @@ from typing import Self
 import msgspec
 
 from once.cdk.checks.property_types import has_type
-from once.cdk.props import CommandProps, ConsumerProps, Line, Rollout, WebhookProps, named
+from once.cdk.props import (
+    CommandProps,
+    ConsumerProps,
+    Line,
+    Rollout,
+    WebhookProps,
+    later_types,
+    named,
+)
 from once.cdk.synth_error import SynthError
 from once.names import explained_by
 from once.settings import Dedup
@@ -31,6 +39,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         secrets: names of secrets.
         endpoints: names of the endpoints of each webhook ingress, by the ingress's name.
         commands: names of functions with commands.
+        due_events: event types that are published later.
         stacks: the number of each consumer's stack; without those in the service stack, the first.
         uses: the parts of the latest deployment that each line's code may use, by its name.
     """
@@ -41,6 +50,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     secrets: tuple[str, ...] = ()
     endpoints: dict[str, tuple[str, ...]] = {}
     commands: tuple[str, ...] = ()
+    due_events: tuple[str, ...] = ()
     stacks: dict[str, int] = {}
     uses: dict[str, tuple[str, ...]] = {}
 
@@ -62,6 +72,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 if isinstance(each, WebhookProps)
             },
             commands=_sorted(each.name for each in commands),
+            due_events=_sorted(later_types(registry)),
             stacks=dict(stacks),
             uses={each.name: used for each in writers if (used := _sorted(_uses(each)))},
         )
@@ -112,6 +123,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 for name in (*known.endpoints, *self.endpoints)
             },
             commands=_sorted((*known.commands, *self.commands)),
+            due_events=_sorted((*known.due_events, *self.due_events)),
             stacks={**known.stacks, **self.stacks},
             uses={n: u for n, u in known.uses.items() if n not in deployed} | self.uses,
         )
@@ -125,6 +137,7 @@ class DeployedNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         yield from (("commands", name) for name in self.commands)
         yield from (("table", name) for name in sorted(self.tables))
         yield from (("secret", name) for name in self.secrets)
+        yield from (("due event", name) for name in self.due_events)
         for ingress, names in self.endpoints.items():
             yield from ((ingress, f"{ingress}/{name}") for name in names)
 
@@ -152,6 +165,7 @@ def _uses(line: ConsumerProps | CommandProps) -> Iterator[str]:
     """Yield each part that a line lets its code use."""
     yield from (f"the table {table.name!r}" for table in line.tables)
     yield from (f"the published type {event!r}" for event in line.publishes)
+    yield from (f"the later publishing of {event!r}" for event in line.publishes_later)
     if isinstance(line, CommandProps):
         return
     yield from (f"the secret {name!r}" for name in line.secrets)
@@ -167,6 +181,7 @@ def _uses(line: ConsumerProps | CommandProps) -> Iterator[str]:
 
 
 STEPS = explained_by("rename-or-remove-a-consumer")
+DUE_STEPS = explained_by("stop-publishing-a-type-later")
 ENDPOINT_STEPS = explained_by("remove-an-endpoint")
 
 
@@ -201,6 +216,13 @@ def missing_name_faults(deployed: DeployedNames, lines: Collection[Line]) -> Ite
                 f"commands {name!r} were deployed and have no line: under another name a request "
                 "that is sent again would take effect again; put the line back, or delete the "
                 "recorded name once no client repeats a request to it"
+            )
+        elif kind == "due event":
+            yield (
+                f"{name!r} was published later and no line has it in publishes_later=: events of "
+                "this type may still wait, and nothing that is deployed would then let EventBridge "
+                "Scheduler publish them; put it back, deploy handlers that publish no more of "
+                f"them, and delete type and recorded name once none waits ({DUE_STEPS})"
             )
         elif kind in {"table", "secret"}:
             yield (

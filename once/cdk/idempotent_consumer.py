@@ -15,7 +15,7 @@ from once.cdk import _queues
 from once.cdk._lambda_function import FunctionConstruct
 from once.cdk._queue_sources import TargetQueue, connect
 from once.cdk.checks.aws_clients_in_code import UNREAD_CLIENTS, unread_clients
-from once.cdk.checks.constructs import CONSTRUCT_METADATA, wiring_faults
+from once.cdk.checks.constructs import CONSTRUCT_METADATA, later_type_faults, wiring_faults
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.cdk.checks.deployment_config import RESERVED_SENDER, deployment_faults, reserved_sender
 from once.cdk.checks.handlers_in_code import UNREAD, unread_handlers
@@ -98,6 +98,8 @@ class IdempotentConsumer(FunctionConstruct):
             bucket=bucket,
             claims=claims,
         )
+        later = frozenset[str]() if relay is None else relay.publishes_later
+        faults += later_type_faults(props, later) if relay else []
         if faults:
             raise _unbuildable(props, faults)
         for warning, text in (
@@ -212,7 +214,10 @@ class IdempotentConsumer(FunctionConstruct):
             parts = (self.queue, self.dead_letters)
             connect(TargetQueue(self, self.props, config, *parts, serving), bucket)
         _queues.retain_messages(self, config)
-        self.dashboard_row, alarms = monitor_consumer(self, self.props, queues, mapping)
+        takes_due = not later.isdisjoint(props.events)
+        self.dashboard_row, alarms = monitor_consumer(
+            self, self.props, queues, mapping, takes_due=takes_due
+        )
         if mapping is not None:
             self._shift_gradually(self.props.rollout, alarms)
 

@@ -49,6 +49,11 @@ _STREAM_AGE_MS = 60 * 60 * 1000
 """One hour. A batch of the relay fails for good after 12 hours, and the stream keeps it for 24."""
 _SILENT_PERIODS = 4
 """One hour: CloudWatch may have gaps too, and a new mapping begins within minutes."""
+_DUE_ERRORS = 3
+"""In five minutes. Scheduler repeats a failed attempt; one that fails again is no chance."""
+_LATE_MS = 15 * 60 * 1000
+"""Scheduler publishes within a minute of the due time, and a message waits for a retry of its queue
+for 15 minutes at most."""
 _NEVER = 10**9
 """Above every figure: only missing data set such an alarm off."""
 _PENDING_SECONDS = 60 * 60
@@ -101,6 +106,7 @@ _TEXTS = {
     "function-throttled": (NOW, "Lambda has no room for functions", _ACCOUNT),
     "relay": (NOW, "events are not published", _STATUS),
     "relay-stopped": (NOW, "the stream is not read, and events are not published", _STATUS),
+    "due-events-late": (NOW, "events come long after their due time", _STATUS),
     "unrouted-events": (TODAY, "published events reached no consumer", _UNROUTED),
     "webhooks-not-handed-on": (
         TODAY,
@@ -138,11 +144,13 @@ def monitor_consumer(
     props: ConsumerProps,
     queues: ConsumerQueues,
     mapping: lambda_.IEventSourceMapping | None,
+    *,
+    takes_due: bool,
 ) -> tuple[Row, list[cloudwatch.IAlarm]]:
     """Add the alarms of a consumer; return its row, and the alarms that a faulty version sets off.
 
-    `mapping` is None if another tool makes it. The row shows queue, outcomes, conflicts, time,
-    function and effects.
+    `mapping` is None if another tool makes it; `takes_due` tells whether some of its events are
+    published later. The row shows queue, outcomes, conflicts, time, function and effects.
     """
     part, name, function = _Part.of(consumer), props.name, consumer.function
     queue, isolation, dead_letters = queues.main, queues.isolation, queues.dead_letters
@@ -151,6 +159,11 @@ def monitor_consumer(
     part.on_letters("LettersAlarm", dead_letters, "dead-letters")
     part.on_age(queue, isolation)
     part.on_retries(blocks_group=props.blocks_group)
+    if takes_due:
+        late = part.metric(Metric.DUE_LATE_MS, statistic=MAXIMUM)
+        part.add("DueAlarm", late, _LATE_MS, "due-events-late")
+        late = part.metric(Metric.DUE_LATE_MS, statistic=MAXIMUM, label="due events late, ms")
+        oldest.append(late)
     if isolation is not None:
         waiting.append(_visible(isolation, "isolated"))
     if props.fifo:
@@ -209,19 +222,32 @@ def monitor_consumer(
 
 
 def monitor_relay(
-    relay: FunctionConstruct, dead_letters: sqs.IQueue, mapping: lambda_.IEventSourceMapping
+    relay: FunctionConstruct,
+    dead_letters: sqs.IQueue,
+    mapping: lambda_.IEventSourceMapping,
+    group: str | None = None,
 ) -> Row:
     """Alarm when an event was dead-lettered, a batch has failed, or publishing falls behind.
 
     One alarm tells of all three, and `once status` which it is. There is none on the function's
     errors: it raises an error to receive a batch again, and any lasting cause shows in the age of
     the batch. Another alarm tells that the stream is not read: then there is no batch with an age.
+    `group` is that of the schedules of due events, if there are any: the alarm also tells of these
+    that Scheduler fails to publish, which it tries for a day before they are dead letters.
     The row shows delay, published events, unpublished ones, and the function.
     """
     part, function = _Part.of(relay), relay.function
     age = function.metric("IteratorAge", period=_MOMENT, statistic=MAXIMUM)
     failed = _mapping(FAILED_BATCHES, mapping)
     others = {f"age / {_STREAM_AGE_MS}": ("age", age), "failed": ("failed", failed)}
+    published = [part.metric(Metric.PUBLISHED, label="published")]
+    left_over = [_mapping(FAILED_BATCHES, mapping, label="failed batches")]
+    if group is not None:
+        of_group = {"ScheduleGroup": group}
+        due = _metric("AWS/Scheduler", "TargetErrorCount", of_group, label="failed attempts")
+        others[f"due / {_DUE_ERRORS}"] = ("due", due)
+        published.append(part.metric(Metric.DUE_CREATED, label="to be published later"))
+        left_over.append(due)
     part.on_letters("RelayAlarm", dead_letters, "relay", others)
     part.on_silence(mapping)
     if part.has_all:
@@ -234,12 +260,8 @@ def monitor_relay(
                 "IteratorAge", period=_MOMENT, statistic=MAXIMUM, label="in the stream"
             ),
         ),
-        _graph(f"{RELAY}: events", part.metric(Metric.PUBLISHED, label="published")),
-        _graph(
-            f"{RELAY}: left over",
-            _visible(dead_letters, "dead letters"),
-            _mapping(FAILED_BATCHES, mapping, label="failed batches"),
-        ),
+        _graph(f"{RELAY}: events", *published),
+        _graph(f"{RELAY}: left over", _visible(dead_letters, "dead letters"), *left_over),
         _function(RELAY, function),
     ]
 

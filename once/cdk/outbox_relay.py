@@ -1,12 +1,19 @@
-"""The construct of the outbox relay, which publishes the events of committed dedup records."""
+"""The construct of the outbox relay, which publishes the events of committed dedup records.
 
-from collections.abc import Mapping
+If some are published later, it creates a schedule for each of these, and EventBridge Scheduler
+publishes them with a role of its own.
+"""
+
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from once.cdk import functions
@@ -16,11 +23,11 @@ from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.monitoring import monitor_relay
 from once.cdk.nag import acknowledge_finding, acknowledge_pattern, as_referenced
 from once.cdk.permissions import LOG_ACTIONS, STREAM_ACTIONS, allow, function_role, key_statements
-from once.cdk.retained_data import RelayFailures
+from once.cdk.retained_data import RelayFailures, ScheduleGroup
 from once.cdk.synth_error import SynthError
 from once.cdk.topics import Topics
 from once.names import RELAY, Record
-from once.settings import RelaySettings
+from once.settings import RelaySettings, ScheduleSettings
 
 MEMORY_MB = 512
 BATCH_SIZE = 100
@@ -43,15 +50,19 @@ class OutboxRelay(FunctionConstruct):
     The function dead-letters an event that cannot be published. While it fails on a whole batch,
     Lambda retries the batch in halves, and writes the failing records into the bucket in the end.
     The attributes are its parts; `publishes` are the event types that each consumer may publish,
-    `groups` the message groups of these types.
+    `groups` the message groups of these types, `publishers` the roles that publish them.
     The stream invokes `alias`, which points to a published version of `function`.
 
     Args:
         topics: the topics. It publishes to `events`, and ordered types to `ordered_events`.
         publishes: the event types that each consumer may publish, by its identity, as
             `published_types` returns them.
+        publishes_later: those of these types that are published later, as `later_types` returns
+            them.
         dedup_table: the table of dedup records, with a stream of both images.
         failures: the bucket for failed batches; by default the construct makes one.
+        schedules: the group of the events that wait; by default the construct makes one, if some
+            type is published later.
 
     Raises:
         SynthError: the table has no stream, an ordered type has no FIFO topic, or the function's
@@ -64,13 +75,16 @@ class OutboxRelay(FunctionConstruct):
         *,
         topics: Topics,
         publishes: Mapping[str, tuple[str, ...]],
+        publishes_later: Collection[str] = (),
         dedup_table: dynamodb.ITable,
         failures: s3.IBucket | None = None,
+        schedules: scheduler.CfnScheduleGroup | None = None,
         config: DeploymentConfig | None = None,
     ) -> None:
         config = config or DeploymentConfig.from_context(scope.node)
         super().__init__(scope, RELAY, config)
         self.publishes, stream_arn = publishes, dedup_table.table_stream_arn
+        self.publishes_later = frozenset(publishes_later)
         self.groups = topics.groups.among({t for types in publishes.values() for t in types})
         events, ordered = topics.events, topics.ordered_events
         if stream_arn is None:
@@ -86,6 +100,8 @@ class OutboxRelay(FunctionConstruct):
             )
             raise SynthError("the outbox relay cannot be built", [fault])
         failures = failures or RelayFailures(self, "Failures", key=config.keys.buckets)
+        if self.publishes_later and schedules is None:
+            schedules = ScheduleGroup(self, "Schedules")
         # Without a name: it is retained when the last type leaves, and must not stand in the way of
         # the next one.
         self.dead_letters = make_dead_letters(self, None, config=config)
@@ -115,7 +131,20 @@ class OutboxRelay(FunctionConstruct):
             allow("Log", LOG_ACTIONS, self.log_group.log_group_arn),
             *key_statements(self, uses),
         ]
+        waiting, later = None, list[iam.Role]()
+        if schedules is not None:
+            later = [self._schedule_role(schedules, events, config)]
+            statements += self._schedule_statements(schedules, *later)
+            waiting = ScheduleSettings(
+                group=schedules.ref,
+                role_arn=later[0].role_arn,
+                dead_letter_arn=self.dead_letters.queue_arn,
+            )
         role = function_role(self, "Relay", statements, config)
+        self.publishers = (role, *later)
+        if schedules is not None:
+            every = self._schedules_in(as_referenced(self, schedules.ref))
+            acknowledge_pattern(role, every, "The name of a schedule has an event's id.")
         bucket = as_referenced(self, failures.bucket_arn)
         reason = "Lambda itself names the objects that it writes into the bucket."
         acknowledge_pattern(role, f"{bucket}/*", reason)
@@ -126,6 +155,7 @@ class OutboxRelay(FunctionConstruct):
             publishes=publishes,
             time_margin_ms=config.time_margin_ms,
             ordered_topic_arn=None if ordered is None else ordered.topic_arn,
+            schedules=waiting,
             **self.groups.settings,
         )
         self._make_function(
@@ -158,4 +188,48 @@ class OutboxRelay(FunctionConstruct):
                 destination=failures.bucket_arn
             )
         )
-        self.dashboard_row = monitor_relay(self, self.dead_letters, mapping)
+        group = None if schedules is None else schedules.ref
+        self.dashboard_row = monitor_relay(self, self.dead_letters, mapping, group)
+
+    def _schedule_role(
+        self, schedules: scheduler.CfnScheduleGroup, topic: sns.ITopic, config: DeploymentConfig
+    ) -> iam.Role:
+        """Return the role with which Scheduler publishes due events, and dead-letters them.
+
+        It is retained with the group: without it, no event that waits could be published.
+        """
+        account = Stack.of(self).account
+        of_group = {"aws:SourceAccount": account, "aws:SourceArn": schedules.attr_arn}
+        uses = [("sns", config.keys.topics), ("sqs", self.dead_letters.encryption_master_key)]
+        statements = [
+            allow("Publish", ["sns:Publish"], topic.topic_arn),
+            allow("Quarantine", ["sqs:SendMessage"], self.dead_letters.queue_arn),
+            *key_statements(self, uses),
+        ]
+        role = iam.Role(
+            self,
+            "ScheduleRole",
+            assumed_by=iam.PrincipalWithConditions(
+                iam.ServicePrincipal("scheduler.amazonaws.com"), {"StringEquals": of_group}
+            ),
+            inline_policies={"DueEvents": iam.PolicyDocument(statements=statements)},
+        )
+        if not config.local:
+            role.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        return role
+
+    def _schedule_statements(
+        self, schedules: scheduler.CfnScheduleGroup, role: iam.IRole
+    ) -> list[iam.PolicyStatement]:
+        create, of_group = ["scheduler:CreateSchedule"], self._schedules_in(schedules.ref)
+        only = {"StringEquals": {"iam:PassedToService": "scheduler.amazonaws.com"}}
+        return [
+            allow("CreateSchedules", create, of_group),
+            allow("PassScheduleRole", ["iam:PassRole"], role.role_arn, conditions=only),
+        ]
+
+    def _schedules_in(self, group: str) -> str:
+        """Return the pattern of the schedules in a group."""
+        return Stack.of(self).format_arn(
+            service="scheduler", resource="schedule", resource_name=f"{group}/*"
+        )

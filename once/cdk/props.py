@@ -188,6 +188,10 @@ class ConsumerProps:
     """The CloudEvents types that it takes from producers."""
     publishes: EventTypes = setting("publishes")
     """The CloudEvents types that it may publish, through an outbox relay."""
+    publishes_later: EventTypes = setting("publishes_later")
+    """The CloudEvents types that it may publish at a later time, with `after=` or `at=`. They are
+    among `publishes` too, without being named there.
+    """
     timeout_seconds: Timeout = 30
     """Timeout of its function."""
     visibility_seconds: int | None = None
@@ -287,6 +291,9 @@ class ConsumerProps:
         Source | None, "a source, such as Source.event_bridge('aws.ec2'), or None"
     ] = None
     """The service that sends its external events; None for the ingress topic."""
+
+    def __post_init__(self) -> None:
+        _publish_later_types_too(self)
 
     @property
     def identity(self) -> str:
@@ -549,6 +556,8 @@ class CommandProps:
     """Further commands, which other code runs, or an API of your own sends."""
     publishes: EventTypes = ()
     """The CloudEvents types that it may publish, through the outbox relay."""
+    publishes_later: EventTypes = ()
+    """As in `ConsumerProps`."""
     requests_a_second: Annotated[int, Meta(ge=1, le=10_000)] = 500
     """Throttle of the API, which answers 429 above it."""
     timeout_seconds: Timeout = 30
@@ -566,6 +575,9 @@ class CommandProps:
     aws_services: AwsServices = None
     """As in `ConsumerProps`."""
 
+    def __post_init__(self) -> None:
+        _publish_later_types_too(self)
+
     @property
     def identity(self) -> str:
         return self.name
@@ -573,8 +585,29 @@ class CommandProps:
     @property
     def settings(self) -> dict[str, Any]:
         """The fields of `CommandSettings` that follow from the properties alone."""
-        commands = tuple(sorted({*self.routes.values(), *self.commands}))
-        return {"consumer": self.name, "commands": commands, "publishes": self.publishes}
+        return {
+            "consumer": self.name,
+            "commands": tuple(sorted({*self.routes.values(), *self.commands})),
+            "publishes": self.publishes,
+            "publishes_later": self.publishes_later,
+        }
+
+
+def _publish_later_types_too(props: ConsumerProps | CommandProps) -> None:
+    """Add the types that are published later to those that are published.
+
+    Topics, relay, checks and permissions then follow from `publishes` alone.
+    """
+    now, later = props.publishes, props.publishes_later
+    if isinstance(now, tuple | list) and isinstance(later, tuple | list):  # else a fault of its own
+        every = (*now, *(event for event in later if event not in now))
+        object.__setattr__(props, "publishes", every)
+
+
+def later_types(lines: Iterable["Line"]) -> set[str]:
+    """Return the event types that some line publishes later."""
+    writers = (each for each in lines if not isinstance(each, WebhookProps))
+    return {event for each in writers for event in each.publishes_later}
 
 
 Line = ConsumerProps | CommandProps | WebhookProps

@@ -1,4 +1,4 @@
-"""Tables, buckets and the log group that outlive the deployments of code.
+"""Tables, buckets and the groups of logs and schedules that outlive the deployments of code.
 
 Each takes the stack, and the construct id that makes its logical id: under another id,
 CloudFormation creates an empty one. `key` is the customer managed key that encrypts it; by default,
@@ -11,6 +11,7 @@ from aws_cdk import CfnOutput, Duration, RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
 from once.cdk.deployment_options import CustomerKey, DeploymentConfig, imported_key
@@ -193,6 +194,20 @@ def _bucket_options(scope: Construct, key: CustomerKey | None) -> dict[str, Any]
         "enforce_ssl": True,
         "removal_policy": RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE,
     }
+
+
+class ScheduleGroup(scheduler.CfnScheduleGroup):
+    """The schedule group of the due events that wait: retained, with its name as output.
+
+    AWS deletes a group with all its schedules. Its name is generated, so that a retained group does
+    not stand in the way of the next one.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str) -> None:
+        super().__init__(scope, construct_id)
+        self.apply_removal_policy(RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE)
+        about = "group of the schedules by which due events are published"
+        CfnOutput(scope, StackOutput.SCHEDULE_GROUP, value=self.ref, description=about)
 
 
 class OperatorLog(logs.LogGroup):

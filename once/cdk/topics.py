@@ -190,16 +190,19 @@ class Topics:
     def of_consumers(self) -> tuple[sns.Topic, ...]:
         return tuple(filter(None, (self.events, self.ordered_events)))
 
-    def restrict_events_to(self, role: iam.IRole, *, local: bool) -> None:
-        """Deny publishing the consumers' events to every principal but the relay's role."""
-        arns = [role.role_arn]
+    def restrict_events_to(self, *roles: iam.IRole, local: bool) -> None:
+        """Deny publishing the consumers' events to every principal but these roles."""
+        arns = [role.role_arn for role in roles]
         if local:  # on the embedded AWS `aws:PrincipalArn` is the ARN of the role's session
-            session = f"{role.role_name}/*"
-            arns.append(
+            arns += [
                 Stack.of(role).format_arn(
-                    service="sts", region="", resource="assumed-role", resource_name=session
+                    service="sts",
+                    region="",
+                    resource="assumed-role",
+                    resource_name=f"{role.role_name}/*",
                 )
-            )
+                for role in roles
+            ]
         for topic in self.of_consumers:
             # No exception for administrators: they can change the policy, which is logged.
             topic.add_to_resource_policy(

@@ -86,12 +86,13 @@ NAMES = {
     "CustomerKey CustomerKeys Dedup DedupTable DeployedNames DeploymentConfig "
     "DurableFunctionProps Endpoint ExistingQueue ExistingTable FurtherStack GITHUB "
     "IdempotentConsumer Network OperatorLog OperatorPolicies OutboxRelay Pollers Registry "
-    "RelayFailures RetainedTable Rollout SHOPIFY SLACK STANDARD STRIPE ServiceStack Source "
-    "StackOutput Stage StateMachineProps StateStack SynthError TableProps Topics UnroutedEvents "
-    "WarmThroughput WebhookFunction WebhookProps acknowledge_finding add_shared_alarms assemble "
-    "consumer_set_faults deployment_faults event_sources event_types_output hmac_profile "
-    "make_alarm_topic missing_name_faults notify output_key published_types run_app "
-    "stack_size_faults synthesize tables_row unmanaged_mapping_faults",
+    "RelayFailures RetainedTable Rollout SHOPIFY SLACK STANDARD STRIPE ScheduleGroup ServiceStack "
+    "Source StackOutput Stage StateMachineProps StateStack SynthError TableProps Topics "
+    "UnroutedEvents WarmThroughput WebhookFunction WebhookProps acknowledge_finding "
+    "add_shared_alarms assemble consumer_set_faults deployment_faults event_sources "
+    "event_types_output hmac_profile later_types make_alarm_topic missing_name_faults notify "
+    "output_key published_types run_app stack_size_faults synthesize tables_row "
+    "unmanaged_mapping_faults",
     "once.testing": "FakeAws FakeContext Fault answer_lost cancelled cloud_event inject "
     "never_sent refused",
 }

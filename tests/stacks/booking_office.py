@@ -12,7 +12,8 @@ BOOKING = ConsumerProps(
     "booking",
     external=("seat.asked",),
     tables=(SEATS,),
-    publishes=("seat.taken", "seat.priced", "seat.counted"),
+    publishes=("seat.taken", "seat.priced"),
+    publishes_later=("seat.counted",),
 )
 PLAN = ConsumerProps(
     "plan", events=("seat.taken",), tables=(SEATS,), fifo=True, ordered_by="show.id"
@@ -89,9 +90,9 @@ def registry_in(folder: Path, lines: Sequence[ConsumerProps]) -> Registry:
     return Registry(lines, file=Path("lines.py"), functions=folder / "functions", deployed=deployed)
 
 
-def booking_office(folder: Path) -> Cloud:
+def booking_office(folder: Path, lines: Sequence[ConsumerProps] = LINES) -> Cloud:
     """Synthesize the registry."""
-    lines = lines_in(folder / "functions")
+    lines = lines_in(folder / "functions", lines)
     with without_packages():
         app = new_app(folder / "out", email_sender="office@theatre.de")
         assemble(app, registry_in(folder, lines))

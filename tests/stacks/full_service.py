@@ -65,7 +65,8 @@ NETWORK = Network(
     subnets=("subnet-0a1b2c3d", "subnet-4e5f6a7b"),
     security_groups=("sg-0a1b2c3d",),
     endpoints=(
-        *("dynamodb", "email", "lambda", "s3", "secretsmanager", "sns", "sqs", "ssm", "states"),
+        *("dynamodb", "email", "lambda", "s3", "secretsmanager", "scheduler", "sns", "sqs", "ssm"),
+        "states",
     ),
 )
 OPTIONS = DeploymentConfig(

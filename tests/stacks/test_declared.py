@@ -32,6 +32,7 @@ from tests.stacks.test_updates import Templates, Variant, kept_and_replaced, syn
 
 BOX = ConsumerProps("box", external=("box.asked",), tables=(TableProps("box", "box_id"),))
 """The line that `once new service` writes."""
+LATER = replace(BOX, publishes_later=("box.made",))
 PUBLISHES = replace(BOX, publishes=("box.made",))
 TAKES = ConsumerProps("log", events=("box.made",))
 SECOND = ConsumerProps("audit", external=("box.asked",))
@@ -44,6 +45,7 @@ SMALLEST = "smallest"
 VARIANTS = {
     SMALLEST: Variant((BOX,), None),
     "publishes": Variant((PUBLISHES,), None),
+    "publishes later": Variant((LATER,), None),
     "takes what it publishes": Variant((PUBLISHES, TAKES), None),
     "second consumer": Variant((BOX, SECOND), None),
     "webhook": Variant((BOX,), HOOKS),
@@ -74,6 +76,7 @@ COUNTS = {
     # Functions, queues, topics with that of alarms, buckets, keys
     SMALLEST: (1, 3, 2, 0, 0),
     "publishes": (2, 4, 3, 1, 0),  # the relay
+    "publishes later": (2, 4, 3, 1, 0),
     "takes what it publishes": (3, 7, 3, 1, 0),
     "second consumer": (3, 8, 2, 0, 0),  # and the sweep
     "webhook": (3, 4, 3, 1, 0),
@@ -106,6 +109,7 @@ def cost_at_rest(name: str) -> float:
 DECLARED = {
     SMALLEST: "the smallest service",
     "publishes": "`publishes=`",
+    "publishes later": "`publishes_later=`",
     "takes what it publishes": "`publishes=`, and a line that takes it",
     "second consumer": "a second line for the same events",
     "webhook": "`webhooks=` with an endpoint",

@@ -108,6 +108,19 @@ def test_a_recorded_fifo_queue_cannot_become_a_standard_one(tmp_path: Path) -> N
     assert [*missing_name_faults(DeployedNames.read(file, "once"), [plan])] == []
 
 
+def test_a_type_is_published_later_until_its_recorded_name_is_deleted(tmp_path: Path) -> None:
+    file = tmp_path / "deployed.json"
+    file.write_text("{}")
+    line = ConsumerProps("desk", publishes_later=("seat.expired",))
+    added = DeployedNames.of([line]).record(file, "once")
+    assert added == ["desk", "seat.expired"]
+    deployed = DeployedNames.read(file, "once")
+    assert [*missing_name_faults(deployed, [line])] == []
+    now = replace(line, publishes_later=())  # still among publishes=
+    [fault] = missing_name_faults(deployed, [now])
+    assert fault.startswith("'seat.expired' was published later and no line has it in publishes_")
+
+
 @pytest.mark.parametrize("key", [("ticket_id", "kind"), "kind"])
 def test_the_key_of_a_deployed_table_cannot_change(
     tmp_path: Path, key: str | tuple[str, str]

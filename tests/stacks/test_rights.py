@@ -158,6 +158,7 @@ def test_each_role_may_do_what_its_function_calls_and_nothing_else(
         line.name: {trait for trait, has in LINES_WITH.items() if has(line)} for line in lines
     }
     traits |= {name: {name} for name in (RELAY, UNROUTED)}
+    traits[RELAY] |= {"schedules"} if service in ("test", "prod") else set()
     traits[UNROUTED] |= {"further-stacks"} if service in ("prod", "large") else set()
     if service != "large":
         further = set() if service == "shop" else {"large-webhooks"}

@@ -376,9 +376,8 @@ def test_codedeploy_moves_the_alias_of_a_gradual_rollout_and_alarms_move_it_back
     assert alarms["Enabled"] is True
     names = sorted(alarm["Name"]["Ref"] for alarm in alarms["Alarms"])
     assert names == [f"mails{name}Alarm" for name in ("Breaker", "Errors", "NewLetters")]
-    quiet = [
-        n for n, each in resources.items() if each["Properties"].get("ActionsEnabled") is False
-    ]
+    alarms = stacks.every("AWS::CloudWatch::Alarm")
+    quiet = [name for name, each in alarms.items() if each.get("ActionsEnabled") is False]
     assert sorted(quiet) == ["mailsBreakerAlarm", "mailsNewLettersAlarm"]
     rollback = settings["AutoRollbackConfiguration"]
     assert rollback["Enabled"] is True

@@ -43,7 +43,7 @@ from once.cdk.monitoring import add_shared_alarms, make_alarm_topic, notify, tab
 from once.cdk.nag import acknowledge_finding
 from once.cdk.operators import OperatorPolicies
 from once.cdk.outbox_relay import OutboxRelay
-from once.cdk.props import CommandProps, ConsumerProps, TableProps, output_key
+from once.cdk.props import CommandProps, ConsumerProps, TableProps, later_types, output_key
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
 from once.cdk.webhook_function import WebhookFunction
@@ -87,9 +87,10 @@ class StateStack(Stack):
 
     `endpoint_secrets` are the ARNs of the secrets of the ingress's endpoints. `captures` is the
     table of captured webhooks, None without an ingress. `relay_failures` is the bucket for failed
-    batches of the relay, None if there is nothing to publish. `operator_log` is the log group of
-    the changes that operators make. `claims` is the claim-check bucket, None if neither a consumer
-    nor the ingress needs one.
+    batches of the relay, None if there is nothing to publish; `schedules` the group of the due
+    events that wait, None if nothing is published later. `operator_log` is the log group of the
+    changes that operators make. `claims` is the claim-check bucket, None if neither a consumer nor
+    the ingress needs one.
 
     Args:
         registry: the consumers and the webhook ingress.
@@ -144,6 +145,9 @@ class StateStack(Stack):
             about = "bucket for batches that the relay failed to publish"
             _output(self, "RelayFailures", failures.bucket_name, about)
             self.relay_failures = failures
+        self.schedules = None
+        if later_types(registry.lines):
+            self.schedules = retained_data.ScheduleGroup(self, "schedules")
         self.claims = None
         storing = webhooks if webhooks is not None and webhooks.needs_claims else None
         if storing is not None or any(each.claim_check_mb for each in consumers):
@@ -373,10 +377,12 @@ class ServiceStack(_ConsumerStack):
                 config=config,
                 topics=self.topics,
                 publishes=publishes,
+                publishes_later=later_types(registry.lines),
                 dedup_table=state.dedup_table,
                 failures=state.relay_failures,
+                schedules=state.schedules,
             )
-            self.topics.restrict_events_to(self.relay.role, local=config.local)
+            self.topics.restrict_events_to(*self.relay.publishers, local=config.local)
         elsewhere = [each for lines in further.values() for each in lines]
         here = [each for each in consumers if each not in elsewhere]
         self._add_consumers(here, self.topics, self)

@@ -24,7 +24,7 @@ def command_props_faults(props: CommandProps, config: DeploymentConfig) -> Itera
         yield from types
         return
     yield from name_faults(props.name)
-    yield from event_type_faults("publishes", props.publishes)
+    yield from event_type_faults("publishes", props.publishes)  # and those of publishes_later
     yield from table_faults(props.tables)
     for route in props.routes:
         yield from route_faults(route)

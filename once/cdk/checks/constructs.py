@@ -155,6 +155,15 @@ def _relay_faults(
         )
 
 
+def later_type_faults(props: ConsumerProps | CommandProps, later: Collection[str]) -> Iterator[str]:
+    """Yield the fault of types that the relay, which publishes `later` ones, would not schedule."""
+    if unknown := {*props.publishes_later} - {*later}:
+        yield (
+            f"the relay does not publish {', '.join(sorted(unknown))} later; give publishes_later= "
+            "of OutboxRelay what later_types(lines) returns"
+        )
+
+
 def command_wiring_faults(
     props: CommandProps,
     tables: Mapping[str, dynamodb.ITable],

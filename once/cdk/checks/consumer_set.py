@@ -46,6 +46,7 @@ def consumer_set_faults(lines: Sequence[Line], config: DeploymentConfig) -> list
         *_publisher_faults(typed),
         *_shared_table_faults(writers),
         *group_set_faults(consumers),
+        *_later_faults(writers, MessageGroups.of(consumers)),
         *_unread_claim_faults(typed),
         *_subscription_faults(consumers),
     ]
@@ -194,6 +195,19 @@ def _unread_claim_faults(lines: Sequence[Line]) -> Iterator[str]:
             yield (
                 f"{named(taker)}: it takes {shared[0]!r}, whose data may have {size} MiB in S3; "
                 f"set its claim_check_mb= to {size}, or lower {owner}"
+            )
+
+
+def _later_faults(
+    lines: Sequence[ConsumerProps | CommandProps], groups: MessageGroups
+) -> Iterator[str]:
+    """Yield a fault for each ordered type that a line publishes later."""
+    for line in lines:
+        for event in groups.ordered.intersection(line.publishes_later):
+            yield (
+                f"{named(line)}: publishes_later has {event!r}, which a consumer takes with "
+                "fifo=True: EventBridge Scheduler keeps no order among the events of a group; let "
+                "a consumer without fifo take the type, or publish it at once"
             )
 
 

@@ -29,6 +29,7 @@ from once.cdk.props import (
     Line,
     StateMachineProps,
     WebhookProps,
+    later_types,
     named,
 )
 from once.event_sources import EventBridgeSource, S3Source, SnsSource
@@ -241,6 +242,8 @@ def _needed_endpoints(lines: Sequence[Line]) -> dict[str, str]:
     needed = {"dynamodb": "every function"}
     if any(each.publishes for each in lines):
         needed["sns"] = "the outbox relay"
+    if later_types(lines):
+        needed["scheduler"] = "the outbox relay"
     for each in lines:
         calls: dict[str, object] = {}
         if isinstance(each, ConsumerProps):

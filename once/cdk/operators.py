@@ -225,6 +225,8 @@ def _reads(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatem
     yield allow("ReadDepth", ["sqs:GetQueueAttributes"], *depth)
     yield allow("ReadLetters", _READ_DEAD_LETTERS, *dead_letters)
     yield allow("ReadLogs", ["logs:FilterLogEvents"], *logs)
+    aliases = [consumer.alias.function_arn for consumer in consumers]
+    yield allow("ReadVersions", ["lambda:GetFunctionConfiguration"], *aliases)
     # With item dedup, the dedup records on the items, and nothing else of these items.
     tables = [(c.item_table, c.props.tables[0].keys) for c in consumers if c.item_table]
     if not tables:

@@ -46,7 +46,7 @@ def test_every_alarm_has_an_entry_and_every_entry_an_alarm(
 
 SECTIONS = [
     *("What it means", "Why it happens", "What to do now"),
-    "Is it safe to redrive, and will it come back?",
+    "Is it safe to redrive, and will it fail again?",
 ]
 """Sections of a reason's page. `test_assessment` compares the verdicts of the last one."""
 

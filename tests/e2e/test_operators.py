@@ -55,7 +55,7 @@ def test_a_poison_order_is_mended_sent_back_and_counted_once(service: Deployment
         assert dead_letter["reason"] == "invalid-data"
         shown = words(service.ops("dlq", "show", dead_letter["message_id"], "--consumer", consumer))
         assert "Expected `int`, got `str`" in shown
-        assert "Comes back." in shown
+        assert "Fails again." in shown
         assert f'"order_id": "{order}"' in shown
         sent = words(service.ops("dlq", "redrive", dead_letter["message_id"], "--yes", "--edit"))
         assert "│ sent back │ 1 │" in sent

@@ -12,7 +12,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.names import Limits
+from once.names import LIVE_ALIAS, Limits
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -154,6 +154,28 @@ def oldest_message_seconds(cloudwatch: Any, urls: Sequence[str]) -> list[int | N
     values = {result["Id"]: result["Values"] for result in answer["MetricDataResults"]}
     newest = (values.get(f"q{index}") for index in range(len(urls)))
     return [int(found[0]) if found else None for found in newest]
+
+
+@dataclass(frozen=True, slots=True)
+class ServingVersion:
+    """The version of a function that its alias invokes, and when it was deployed."""
+
+    number: str
+    since: datetime
+
+    def __str__(self) -> str:
+        return f"Version {self.number}"
+
+
+def serving_version(lambda_client: Any, function: str) -> ServingVersion | None:
+    """Return the version that serves; None if it may not be read, or no function has the name."""
+    try:
+        found = lambda_client.get_function_configuration(
+            FunctionName=function, Qualifier=LIVE_ALIAS
+        )
+        return ServingVersion(found["Version"], datetime.fromisoformat(found["LastModified"]))
+    except (BotoCoreError, ClientError, KeyError, ValueError):
+        return None
 
 
 class RateLimiter:

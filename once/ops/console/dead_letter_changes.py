@@ -82,9 +82,9 @@ def plan_redrive(request: Request, form: FormData) -> Job:
         work=work,
         undo=_UNDO_REDRIVE,
         groups=groups,
-        comes_back=returning_number(plan.sent) > 0,
+        fails_again=returning_number(plan.sent) > 0,
         instead=NextStep(
-            f"Plan again, and send also the {left} that will come back",
+            f"Plan again, and send also the {left} that will fail again",
             "plan-redrive",
             [*_form_fields(asked, form), ("returning", "yes")],
         )
@@ -199,7 +199,7 @@ def plan_edit(request: Request, form: FormData) -> Job | Response:
         changes=int(is_sent),
         work=work,
         undo=_UNDO_REDRIVE,
-        comes_back=after.verdict.comes_back,
+        fails_again=after.verdict.fails_again,
         groups=[*_plan_groups([after], "will be sent" if is_sent else "stays")],
         back=below_root(request, "dead-letter", **parts),
     )

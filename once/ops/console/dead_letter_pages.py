@@ -27,7 +27,7 @@ FRESH_SECONDS = 15
 """A page that is opened shows a reading of at most this age; a refresh, the last reading."""
 PAGE_ROWS = 100
 MAX_GROUPS = 40
-"""Maximum number of groups that a page shows, the largest first."""
+"""Maximum number of groups that a page shows, the newest first."""
 BUCKETS = 12
 """Number of bars of a group's chart."""
 _FILTERS = ("consumer", "reason", "error", "key", "until", "since")
@@ -53,7 +53,7 @@ def advised_action(assessed: assessment.AssessedMessage) -> str | None:
         return "republish"
     if isinstance(assessed.event, OnceError) or message.reason in _EDITABLE:
         return "edit"
-    if verdict.comes_back and (assessed.record or message.reason == Reason.KEY_CONFLICT):
+    if verdict.fails_again and (assessed.record or message.reason == Reason.KEY_CONFLICT):
         return "purge"
     has_intent = assessed.record is not None and "effect" in assessed.record
     return "settle" if verdict.needs_a_person and has_intent else None
@@ -158,6 +158,10 @@ class FailureGroup:
         return {"consumer": self.consumer, "reason": self.reason or DIED, "error": self.error}
 
     @property
+    def trend(self) -> str:
+        return dead_letter_text.trend_text((row.sent_at for row in self.rows), datetime.now(UTC))
+
+    @property
     def chart(self) -> BarChart:
         """Numbers of messages from the first dead-lettering until now."""
         begin, now = self.rows[0].sent_at, datetime.now(UTC)
@@ -167,12 +171,12 @@ class FailureGroup:
 
 
 def failure_groups(rows: Iterable[MessageRow]) -> list[FailureGroup]:
-    """Return the groups of messages, the largest first."""
+    """Return the groups of messages, that with the newest message first."""
     found: dict[tuple[str, str | None, str], list[MessageRow]] = {}
     for row in sorted(rows, key=_by_age):
         found.setdefault((row.consumer, row.reason, row.error), []).append(row)
     groups = [FailureGroup(*names, members) for names, members in found.items()]
-    return sorted(groups, key=lambda group: -len(group.rows))
+    return sorted(groups, key=lambda group: group.rows[-1].sent_at, reverse=True)
 
 
 def _by_age(row: MessageRow) -> tuple[datetime, str]:

@@ -90,7 +90,7 @@ class Job:
         work: does it; takes the operator's reason and the progress to advance.
         groups: what the dry run found, by verdict.
         instead: another plan that may be meant, as with a box that was not ticked.
-        comes_back: whether messages that it sends would be dead-lettered again.
+        fails_again: whether messages that it sends would be dead-lettered again.
         back: path of the page to return to, below the console's root.
     """
 
@@ -102,7 +102,7 @@ class Job:
     groups: Sequence[PlanGroup] = ()
     instead: NextStep | None = None
     deletes: bool = False
-    comes_back: bool = False
+    fails_again: bool = False
     back: str = ""
     phase: JobPhase = JobPhase.PLANNED
     thread: threading.Thread | None = field(default=None, repr=False)

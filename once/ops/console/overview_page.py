@@ -72,10 +72,10 @@ def needs(
             yield Need(name, fault, None, "Enable it, or deploy again.")
         if row.dead_letters:
             thing = "unrouted event" if name == UNROUTED else "dead letter"
-            since = min((one.sent_at for one in own), default=None)
-            largest = max(failure_groups(own), key=lambda one: len(one.rows), default=None)
-            step = "Look at the largest group" if largest else "Look at them"
-            query = query_text(largest.query if largest else {"consumer": name})
+            newest = next(iter(failure_groups(own)), None)
+            since = newest.rows[0].sent_at if newest else None
+            step = "Look at the newest group" if newest else "Look at them"
+            query = query_text(newest.query if newest else {"consumer": name})
             text = terminal.counted(row.dead_letters, thing)
             yield Need(name, text, since, step, query, kinds=kind_counts(own))
         if row.oldest_seconds is not None and row.oldest_seconds >= longest:

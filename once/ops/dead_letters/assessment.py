@@ -2,8 +2,9 @@
 verdict on sending it back.
 
 A consumer deduplicates every message. Two cases are unsafe nevertheless: an expired dedup record,
-and an external effect whose outcome is unknown. A message that is safe may still be dead-lettered
-again: `remedy` says what to do before, by its reason.
+and an external effect whose outcome is unknown. What a handler, a dependency or the
+function itself caused can be processed *after the repair*. The verdict says which version of the
+function serves, and whether it was deployed after the failure.
 """
 
 from collections.abc import Iterable
@@ -38,19 +39,20 @@ class RedriveOutcome(StrEnum):
     """Verdict on sending a dead letter back; commands and console have its words and symbol."""
 
     SAFE = "safe"
-    COMES_BACK = "comes-back"
+    AFTER_REPAIR = "after-repair"
+    FAILS_AGAIN = "fails-again"
     NEEDS_A_PERSON = "needs-a-person"
     DONE_ALREADY = "done-already"
 
     @property
     def words(self) -> str:
         """The verdict in words."""
-        return self.value.replace("-", " ")
+        return self.value.replace("-", " the " if self is RedriveOutcome.AFTER_REPAIR else " ")
 
     @property
     def symbol(self) -> str:
         """The verdict in one character, for those who do not see its colour."""
-        return "✓↩!="[[*RedriveOutcome].index(self)]
+        return "✓~↩!="[[*RedriveOutcome].index(self)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +72,14 @@ class Verdict:
 
     @property
     def safe(self) -> bool:
-        """Whether the message is processed or acknowledged, and nothing is done twice."""
-        return self.outcome in {RedriveOutcome.SAFE, RedriveOutcome.DONE_ALREADY}
+        """Whether nothing is done twice, and the message is processed or acknowledged, if need be
+        after the repair of its cause."""
+        return self.outcome not in {RedriveOutcome.FAILS_AGAIN, RedriveOutcome.NEEDS_A_PERSON}
 
     @property
-    def comes_back(self) -> bool:
+    def fails_again(self) -> bool:
         """Whether the message would be dead-lettered again."""
-        return self.outcome is RedriveOutcome.COMES_BACK
+        return self.outcome is RedriveOutcome.FAILS_AGAIN
 
     @property
     def needs_a_person(self) -> bool:
@@ -225,17 +228,17 @@ def _verdict(one: AssessedMessage, now: datetime) -> Verdict:
             may_be_forced=False,
         )
     if isinstance(event, OnceError):
-        return _comes_back(event.reason, f": {event}")
+        return _fails_again(event.reason, f": {event}")
     if message.unreadable:
         attributes = ", ".join(message.unreadable)
         return _needs_a_person(f"Its history cannot be read: {attributes}.", _LOOK)
     if one.rejection is not None:
-        return _comes_back(one.rejection.reason, f": {one.rejection}")
+        return _fails_again(one.rejection.reason, f": {one.rejection}")
     if one.doubt is not None:
         refused = message.reason in REFUSED_BEFORE_DEDUP and not message.edited
-        return _comes_back(message.reason) if refused else _needs_a_person(one.doubt)
+        return _unless_repaired(message) if refused else _needs_a_person(one.doubt)
     verdict = _by_record(one, event, now)
-    return _with_reason(message, verdict) if verdict.safe else verdict
+    return _with_reason(one, verdict) if verdict.safe else verdict
 
 
 def _publication(event: CloudEvent | OnceError, ingress: Deployment) -> Verdict:
@@ -264,19 +267,44 @@ def _publication(event: CloudEvent | OnceError, ingress: Deployment) -> Verdict:
     )
 
 
-def _with_reason(message: DeadLetter, verdict: Verdict) -> Verdict:
+def _with_reason(one: AssessedMessage, verdict: Verdict) -> Verdict:
     """Return the verdict with the reason considered: its cause may persist."""
+    message = one.message
     reason, processed = message.reason, verdict.outcome is RedriveOutcome.SAFE
     if message.edited and reason in MENDED_BY_EDIT:  # the reason was that of the former body
         new = "Check the new body first: its handler may refuse it."
         return replace(verdict, advice=new) if processed else verdict
     # Without a record that decides, the consumer reads the data again.
     if (processed and reason == Reason.INVALID_DATA) or reason in REFUSED_BEFORE_DEDUP:
-        return _comes_back(reason)
-    # Of a pending effect, the record decides and not the reason.
-    if processed and reason != Reason.EFFECT_UNKNOWN:
-        return replace(verdict, advice=remedy(reason))
-    return verdict
+        return _unless_repaired(message)
+    if not processed or reason == Reason.EFFECT_UNKNOWN:
+        return verdict  # of a pending effect, the record decides and not the reason
+    if reason == Reason.FORMER_UNFINISHED:
+        return _needs_a_person(
+            "The function that Once replaced began with it, and may have finished its work.",
+            f"Look at the data first: compare what the event changes with the tables. {_FORMER}",
+        )
+    if reason in AFTER_REPAIR and one.record is None:
+        return _after_repair(message)
+    return replace(verdict, advice=remedy(reason))
+
+
+def _unless_repaired(message: DeadLetter) -> Verdict:
+    """Return the verdict on a message that a function refuses until another version serves."""
+    serving = message.queue.serving
+    if serving is not None and serving.since > message.sent_at:
+        return _after_repair(message)
+    told = f". {serving} serves, as it did before" if serving else ""
+    return _fails_again(message.reason, f", unless its cause is fixed{told}")
+
+
+def _after_repair(message: DeadLetter) -> Verdict:
+    """Return the verdict on a message that is processed once its cause is repaired."""
+    serving, why = message.queue.serving, "It will be processed once its cause is repaired."
+    if serving is not None:
+        order = "after" if serving.since > message.sent_at else "before"
+        why += f" {serving} serves, deployed {order} this failure."
+    return Verdict(RedriveOutcome.AFTER_REPAIR, why, remedy(message.reason))
 
 
 def _by_record(one: AssessedMessage, event: CloudEvent, now: datetime) -> Verdict:
@@ -309,7 +337,7 @@ def _by_record(one: AssessedMessage, event: CloudEvent, now: datetime) -> Verdic
     detail = f": other content was committed under its key at {at}"
     if same is None:
         detail += ". If they differ in volatile fields alone, it is a duplicate"
-    return _comes_back(Reason.KEY_CONFLICT, detail)
+    return _fails_again(Reason.KEY_CONFLICT, detail)
 
 
 def _without_record(message: DeadLetter, event: CloudEvent, now: datetime) -> Verdict:
@@ -344,7 +372,7 @@ def _pending(intent: Intent, now: datetime) -> Verdict:
     if intent.key_expires_at is None:
         return _needs_a_person(
             f"{effect} may have been done, and its provider knows no keys. Sent as it is, the "
-            "message comes back if the policy is at_most_once, and is done again if it is "
+            "message fails again if the policy is at_most_once, and is done again if it is "
             "at_least_once.",
             _SETTLE,
         )
@@ -353,7 +381,7 @@ def _pending(intent: Intent, now: datetime) -> Verdict:
     if now.timestamp() + names.CLOCK_MARGIN_SECONDS >= intent.key_expires_at:
         return _needs_a_person(
             f"{effect} may have been done, and the provider may forget the key {key} from {until} "
-            "on. Sent as it is, the message comes back.",
+            "on. Sent as it is, the message fails again.",
             _SETTLE,
         )
     return _safe(
@@ -366,9 +394,9 @@ def _safe(why: str) -> Verdict:
     return Verdict(RedriveOutcome.SAFE, why)
 
 
-def _comes_back(reason: str | None, detail: str = ", unless its cause is fixed") -> Verdict:
+def _fails_again(reason: str | None, detail: str = ", unless its cause is fixed") -> Verdict:
     why = f"It will be dead-lettered as {reason} again{detail}."
-    return Verdict(RedriveOutcome.COMES_BACK, why, remedy(reason))
+    return Verdict(RedriveOutcome.FAILS_AGAIN, why, remedy(reason))
 
 
 def _needs_a_person(why: str, advice: str | None = None, *, may_be_forced: bool = True) -> Verdict:
@@ -388,6 +416,19 @@ REFUSED_BEFORE_DEDUP = frozenset(
 )
 """Reasons of rejections before the dedup record is read; a duplicate is rejected too."""
 
+AFTER_REPAIR = frozenset(
+    {
+        None,
+        Reason.INVALID_WRITE,
+        Reason.UNHANDLED_REFUSAL,
+        Reason.PERMANENT,
+        Reason.WRONG_OUTCOME,
+        Reason.RETRIES_EXHAUSTED,
+        Reason.UNFINISHED,
+    }
+)
+"""Reasons that the handler, the function or a dependency caused; None if none was recorded."""
+
 MENDED_BY_EDIT = REFUSED_BEFORE_DEDUP - {
     Reason.UNTRUSTED_SOURCE,
     Reason.INVALID_CLAIM,
@@ -399,6 +440,10 @@ _LOOK = f"Look in the tables whether it was processed. {_FORCE}"
 _SETTLE = (
     "Find out at the provider whether it was done, and record the outcome: `once effects settle "
     "MESSAGE_ID --done JSON --why TEXT`."
+)
+_FORMER = (
+    "If its work is done, mark the former record as done; if nothing was changed, delete it, and "
+    f"redrive with `--unsafe`: {names.explained_by('migrating')}."
 )
 _EDIT = (
     "Change the body with `once dlq redrive MESSAGE_ID --edit`, or have the producer send a new "
@@ -440,9 +485,7 @@ _REMEDIES = {
     Reason.UNSUBSCRIBED_TYPE: "Add the type to `external=` of a consumer, and deploy first.",
     Reason.TOO_MANY_ATTRIBUTES: "Have the producer send fewer. A redrive sends the type alone.",
     Reason.UNFINISHED: "Read the function's log first: it ended each time, or was throttled.",
-    Reason.FORMER_UNFINISHED: (
-        f"Mark the former record as done, or delete it: {names.explained_by('migrating')}."
-    ),
+    Reason.FORMER_UNFINISHED: _FORMER,
     Reason.RETRIES_EXHAUSTED: "Fix the error first, if it has not passed.",
 }
 

@@ -16,7 +16,7 @@ from once.events.claim_check import ClaimStore
 from once.failures.quarantine import Place, key_of
 from once.intake.original_message import Attribute, OriginalMessage, as_lambda_shows, restored
 from once.names import UNROUTED, DeadLetterAttribute, Limits
-from once.ops.aws.clients import client
+from once.ops.aws.clients import ServingVersion, client, serving_version
 from once.ops.aws.deployment import MAX_EVENT_BYTES, DeployedConsumer, Deployment
 from once.ops.terminal import NOT_READABLE, parse_timestamp
 from once.outbox.unrouted import SnsEnvelope
@@ -76,6 +76,15 @@ class DeadLetterQueue:
     ingress: Deployment | None = field(default=None, compare=False)
     consumer: DeployedConsumer = field(default=DeployedConsumer("", "", "", ""), compare=False)
     claims: ClaimStore | None = field(default=None, compare=False)
+    _serving: list[ServingVersion | None] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def serving(self) -> ServingVersion | None:
+        """The version of the consumer's function that serves; None if it is not known."""
+        if not self._serving:
+            name = self.consumer.function_name
+            self._serving.append(serving_version(client("lambda"), name) if name else None)
+        return self._serving[0]
 
     @property
     def identity(self) -> str:

@@ -1,8 +1,9 @@
 """Text of a dead letter: its metadata, its event, its dedup record and its verdict."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from rich.table import Table
@@ -31,7 +32,7 @@ def reason_page(reason: str | None) -> str | None:
     return explained_by(name) if name in {*Reason, DIED} else None
 
 
-_STYLES = dict(zip(RedriveOutcome, ("green", "yellow", "bold red", "cyan"), strict=True))
+_STYLES = dict(zip(RedriveOutcome, ("green", "default", "yellow", "bold red", "cyan"), strict=True))
 
 
 def _verdict_cells(verdict: Verdict) -> tuple[str, str]:
@@ -165,18 +166,34 @@ _MAX_IDS = 10
 
 
 def groups_table(messages: Iterable[DeadLetter], now: datetime) -> Table:
-    """Return a table of the groups: their number, the age of the oldest, and ids for `show`."""
+    """Return a table of the groups, the newest first: numbers, ages, and ids for `show`."""
     groups: dict[tuple[str, str], list[DeadLetter]] = {}
     for message in messages:
         failure = f"{reason_text(message.reason)}\n{error_pattern(message.error)}"
         groups.setdefault((message.queue.owner, failure), []).append(message)
-    table = terminal.table("consumer", "reason and error", ">number", ">oldest", "ids")
-    for (consumer, failure), members in sorted(groups.items()):
-        oldest = terminal.format_age(now - min(message.sent_at for message in members))
+    columns = (">number", ">last hour", ">newest", ">oldest", "ids")
+    table = terminal.table("consumer", "reason and error", *columns)
+    for members in groups.values():
+        members.sort(key=lambda one: one.sent_at, reverse=True)
+    for (consumer, failure), members in sorted(
+        groups.items(), key=lambda group: group[1][0].sent_at, reverse=True
+    ):
+        newest, oldest = (terminal.format_age(now - members[at].sent_at) for at in (0, -1))
+        trend = trend_text([message.sent_at for message in members], now)
         ids = [message.message_id[:SHOWN_ID] for message in members[:_SHOWN]]
         more = ["…"] if len(members) > _SHOWN else []
-        table.add_row(consumer, failure, str(len(members)), oldest, "\n".join(ids + more))
+        shown = (str(len(members)), trend, newest, oldest, "\n".join(ids + more))
+        table.add_row(consumer, failure, *shown)
     return table
+
+
+def trend_text(moments: Iterable[datetime], now: datetime) -> str:
+    """Return how many dead letters the last hour had, and the hour before, such as `12, before 3`.
+
+    A group that grows has more than before.
+    """
+    hours = Counter(int((now - moment) / timedelta(hours=1)) for moment in moments)
+    return f"{hours[0]}, before {hours[1]}"
 
 
 def verdict_lines(assessed: Iterable[AssessedMessage]) -> Iterator[str | Text]:

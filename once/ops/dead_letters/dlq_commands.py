@@ -95,7 +95,7 @@ def redrive(request: RedriveRequest, how: ChangeOptions) -> None:
     """Send dead letters back to the queue of their consumer, with their key and their history.
 
     A dead letter that needs a person stays. Without a MESSAGE_ID or a filter, those that
-    would come back stay as well. Each one is sent first and deleted afterwards. The
+    would fail again stay as well. Each one is sent first and deleted afterwards. The
     command can therefore be stopped at any time and run again: the consumer recognises
     a message that was sent twice as a duplicate.
 
@@ -176,9 +176,9 @@ def _show_result(job: Redrive, *, as_json: bool, stopped: bool = False) -> None:
     left_out = returning_number(job.refused)
     rows = {
         "sent back": len(job.sent),
-        "of these, will come back": job.returning,
+        "of these, will fail again": job.returning,
         "left, needs a person": len(job.refused) - left_out,
-        "left, comes back": left_out,
+        "left, fails again": left_out,
         "failed": len(job.failed),
         "sent back, and here again": job.came_back,
     }
@@ -189,7 +189,7 @@ def _show_result(job: Redrive, *, as_json: bool, stopped: bool = False) -> None:
 def _plan_json(plan: RedrivePlan) -> dict[str, Any]:
     return {
         "sent": len(plan.sent),
-        "will_come_back": returning_number(plan.sent),
+        "will_fail_again": returning_number(plan.sent),
         "planned": list(map(dead_letter_text.verdict_json, plan.sent)),
         "kept": list(map(dead_letter_text.verdict_json, plan.refused)),
         "failed": [waits_text(one.message) for one in plan.waiting],
@@ -199,7 +199,7 @@ def _plan_json(plan: RedrivePlan) -> dict[str, Any]:
 def _result_json(job: Redrive) -> dict[str, Any]:
     return {
         "sent": len(job.sent),
-        "will_come_back": job.returning,
+        "will_fail_again": job.returning,
         "planned": [],
         "kept": list(map(dead_letter_text.verdict_json, job.refused)),
         "failed": job.failed,
@@ -234,7 +234,7 @@ def _stayed_text(stayed: Sequence[AssessedMessage], failed: Sequence[str]) -> st
     lines = [*failed, *(f"{one.message.message_id}: {one.verdict}" for one in stayed)]
     shown = terminal.first_lines(lines, _MAX_FAILURE_LINES)
     told = "".join(f"\n  {terminal.single_line(line)}" for line in shown)
-    more = "; --returning sends those that come back" if returning_number(stayed) else ""
+    more = "; --returning sends those that fail again" if returning_number(stayed) else ""
     return f"{terminal.counted(len(lines), 'dead letter')} stayed{more}:{told}"
 
 

@@ -99,7 +99,7 @@ def _record_error(after: AssessedMessage) -> str | None:
         return None
     return (
         f"other content was committed under its key {after.pk} at "
-        f"{dedup_records.format_written_at(record)}: it would come back as key-conflict; "
+        f"{dedup_records.format_written_at(record)}: it would fail again as key-conflict; "
         f"{_NEW_EVENT}"
     )
 

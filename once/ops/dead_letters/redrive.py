@@ -134,7 +134,7 @@ def _verdicts(assessed: Iterable[assessment.AssessedMessage]) -> str:
 
 
 def returning_number(assessed: Iterable[assessment.AssessedMessage]) -> int:
-    return sum(one.verdict.comes_back for one in assessed)
+    return sum(one.verdict.fails_again for one in assessed)
 
 
 @dataclass(slots=True)
@@ -270,7 +270,7 @@ class Redrive:
         return None
 
     def may_be_sent(self, verdict: assessment.Verdict) -> bool:
-        if verdict.comes_back:
+        if verdict.fails_again:
             return self.returning_too
         return verdict.safe or (self.request.unsafe and verdict.may_be_forced)
 

@@ -73,8 +73,8 @@ def test_messages_that_failed_alike_are_one_group_with_their_verdicts(
     assert text.count('<th scope="row">orders</th>') == 3
     assert "Unexpected: ValueError at meet:…: order … has no price" in text
     assert 'aria-label="3 dead letters since 20' in text
-    assert "3 safe" in words(text)
-    assert "1 comes back" in words(text)
+    assert "3 after the repair" in words(text)
+    assert "1 fails again" in words(text)
     assert shop.hidden() == 0
 
 
@@ -122,7 +122,7 @@ def test_pages_of_ten_thousand_messages_are_small(browser: TestClient, state: Co
     state.messages.latest(None, lambda: QueueReading(rows, "10,000 messages"), 15)
     for path in ("dead-letters", "dead-letters/letters", "dead-letters/letters?page=99"):
         text = browser.get(path, headers=BACKGROUND).text
-        assert "order.placed" in text or "160 smaller groups are not shown" in text
+        assert "order.placed" in text or "160 older groups are not shown" in text
         assert len(text) < 200_000
 
 
@@ -150,9 +150,9 @@ def test_message_has_all_that_the_command_shows(browser: TestClient, shop: Shop)
     assert "accepted, committed at" in text
     assert f"<dd>{KEY}\n" in text
     assert '"tenant"' in text
-    assert 'class="verdict comes-back"' in text
+    assert 'class="verdict fails-again"' in text
     assert 'class="danger primary"' in text  # the verdict says to purge it
-    assert text.index("Export and delete…") < text.index("Redrive although it comes back…")
+    assert text.index("Export and delete…") < text.index("Redrive although it fails again…")
     assert "message?key=id-a&source=%2Ftest" in text
     assert '"amount": 9' in text
     assert json.dumps(note("a", data={"amount": 9})) in text  # as it was received
@@ -205,9 +205,9 @@ def test_messages_that_come_back_are_sent_if_this_is_chosen(
     job = plan("dead-letters/redrive", reason="unparseable")
     assert job.changes == 0
     shown = browser.get(page_of(state, job)).text
-    assert "12 come back" in words(shown)
+    assert "12 fail again" in words(shown)
     assert shown.count("once dlq redrive MESSAGE_ID --edit") == 1  # and not once for each
-    assert "Plan again, and send also the 12 that will come back" in shown
+    assert "Plan again, and send also the 12 that will fail again" in shown
     assert job.instead is not None
     again = plan("dead-letters/redrive", **dict(job.instead.fields))
     assert (again.changes, again.instead) == (12, None)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import Mock
 
@@ -24,7 +25,7 @@ from once.ops.dead_letters.dead_letter import DIED, dead_letter_queues
 from tests.architecture.imports import ROOT
 from tests.ops.cloud import Cloud
 from tests.ops.shop import DAY, HOUR, KEY, KEY_LIFETIME, Shop, note
-from tests.ops.support import run
+from tests.ops.support import OK, answer_with, run
 
 WINDOW = 28 * DAY
 
@@ -39,9 +40,9 @@ def test_committed_message_is_a_duplicate_with_and_without_a_recorded_key(
     for consumer in (known, replace(known, keys={}, volatile={})):
         shop.set_rules(consumer)
         recorded, moved = judged(shop)
-        assert recorded.outcome is RedriveOutcome.SAFE
+        assert recorded.outcome is RedriveOutcome.AFTER_REPAIR
         if consumer is known:
-            assert moved.outcome is RedriveOutcome.SAFE
+            assert moved.outcome is RedriveOutcome.AFTER_REPAIR
         else:
             assert moved.outcome is RedriveOutcome.NEEDS_A_PERSON
             assert f"the key rule of orders for {event_type!r} could not be read" in moved.why
@@ -90,7 +91,7 @@ def test_difference_may_be_volatile_if_the_fields_are_unknown_and_no_conflict_wa
     shop.dead_letter(note("a", data={"amount": 9}), error=ValueError())
     shop.process(note("a"))
     verdict = shop.verdict()
-    assert verdict.outcome is RedriveOutcome.COMES_BACK
+    assert verdict.outcome is RedriveOutcome.FAILS_AGAIN
     assert "If they differ in volatile fields alone, it is a duplicate" in verdict.why
     assert shop.send_back() == ["key-conflict"]
     assert "as key-conflict again: other content" in shop.verdict().why
@@ -127,14 +128,40 @@ def test_rejected_message_is_dead_lettered_again_with_a_remedy(shop: Shop) -> No
     shop.dead_letter(*(message for message, _ in RETURNING.values()))
     for one in assess_messages(shop.records, messages := shop.dead_letters()):
         said, reason = str(one.verdict), str(one.message.reason)
-        assert one.verdict.outcome is RedriveOutcome.COMES_BACK
+        assert one.verdict.outcome is RedriveOutcome.FAILS_AGAIN
         detail = RETURNING[reason][1]
-        assert said.startswith(f"Comes back. It will be dead-lettered as {reason} again{detail}")
+        assert said.startswith(f"Fails again. It will be dead-lettered as {reason} again{detail}")
         advice = str(remedy(reason)).replace("MESSAGE_ID", one.message.message_id)
         assert said.endswith(f" {advice}")
     run("dlq", "redrive", "--yes", "--rate", 1000, *(m.message_id for m in messages))
     shop.work_off()
     assert {message.reason for message in shop.dead_letters()} == {*RETURNING}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "model", "handler"),
+    [
+        (-1, RedriveOutcome.FAILS_AGAIN, "before"),
+        (1, RedriveOutcome.AFTER_REPAIR, "after"),
+    ],
+    ids=["deployed before", "deployed after"],
+)
+def test_a_verdict_that_depends_on_code_names_the_version_that_serves(
+    shop: Shop, minutes: int, model: RedriveOutcome, handler: str
+) -> None:
+    deployed = datetime.now(UTC) + timedelta(minutes=minutes)
+    configuration = {"Version": "7", "LastModified": deployed.isoformat()}
+    answer_with("lambda.GetFunctionConfiguration", lambda params: (OK, configuration))
+    shop.fail("a")
+    shop.dead_letter(note("b", data={"amount": "many"}))
+    box = replace(shop.box, consumer=replace(shop.box.consumer, function_name="once-orders"))
+    messages = [replace(each, queue=box) for each in shop.dead_letters()]
+    found = assess_messages(shop.records, messages)
+    failed, unread = sorted(found, key=lambda one: one.message.reason == Reason.INVALID_DATA)
+    assert failed.verdict.outcome is RedriveOutcome.AFTER_REPAIR
+    assert f"Version 7 serves, deployed {handler} this failure." in failed.verdict.why
+    assert unread.verdict.outcome is model
+    assert "Version 7 serves" in unread.verdict.why
 
 
 def test_late_duplicate_with_data_that_the_model_rejects_is_a_duplicate(shop: Shop) -> None:
@@ -231,7 +258,7 @@ def test_unknown_effect_without_a_key_is_unsafe(
     shop = failing(policy)
     verdict = shop.verdict()
     assert not verdict.safe
-    assert "comes back if the policy is at_most_once" in verdict.why
+    assert "fails again if the policy is at_most_once" in verdict.why
     assert shop.send_back() == reasons
     if reasons:
         shop.forget()
@@ -246,7 +273,7 @@ def test_conflict_with_a_pending_effect_is_dead_lettered_again(failing: Failing)
         assessed.verdict for assessed in assess_messages(shop.records, shop.dead_letters())
     )
     assert unknown.outcome is RedriveOutcome.NEEDS_A_PERSON
-    assert conflict.outcome is RedriveOutcome.COMES_BACK
+    assert conflict.outcome is RedriveOutcome.FAILS_AGAIN
     assert "as key-conflict again: other content" in conflict.why
 
 

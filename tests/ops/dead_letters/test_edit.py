@@ -141,7 +141,7 @@ def test_edit_of_a_committed_event_is_refused(shop: Shop, editor: Editor) -> Non
         editor.writes(note("a", data=more))
         said = refused(shop)
         assert f"other content was committed under its key {KEY}" in said
-        assert "would come back as key-conflict" in said
+        assert "would fail again as key-conflict" in said
         assert "have the producer send a new event" in said
 
 

@@ -17,7 +17,7 @@ from tests.ops.support import run, stdout_of
 BEFORE, AFTER = "before", "after"
 BAD = "{"
 PAGE, NUMBER = 2, 3
-READS = {"GetQueueAttributes", "BatchGetItem", "GetCallerIdentity"}
+READS = {"GetQueueAttributes", "BatchGetItem", "GetCallerIdentity", "GetFunctionConfiguration"}
 """Calls that change nothing: a command that is killed at one is killed after the call before."""
 
 CHOSEN = ("--consumer", "orders", "--reason", "retries-exhausted")
@@ -106,6 +106,7 @@ def test_a_redrive_that_is_killed_loses_nothing_and_ends_clean_the_next_time(sho
         "GetQueueAttributes",
         "ReceiveMessage",
         "BatchGetItem",
+        "GetFunctionConfiguration",
         "SendMessageBatch",
         "DeleteMessageBatch",
         "ChangeMessageVisibilityBatch",

@@ -96,11 +96,13 @@ def test_dry_run_shows_verdicts_and_sends_nothing(shop: Shop) -> None:
     ids = [message.message_id for message in shop.dead_letters()]
     output = support.stdout_of("dlq", "redrive", "--dry-run")
     assert all(one in output for one in ids)
-    assert "✓ Safe. It will be processed." in support.words(output)
-    assert "would be sent: 1 (1 safe); would stay: 1 (1 comes back)" in support.words(output)
+    assert "~ After the repair. It will be processed once" in support.words(output)
+    assert "would be sent: 1 (1 after the repair); would stay: 1 (1 fails again)" in support.words(
+        output
+    )
     found = json.loads(support.stdout_of("dlq", "redrive", "--dry-run", "--json"))
     assert (found["dry_run"], found["sent"]) == (True, 1)
-    assert [one["verdict"] for one in found["planned"]] == ["safe"]
+    assert [one["verdict"] for one in found["planned"]] == ["after-repair"]
     assert shop.waiting() == []
     assert shop.hidden() == 0
     assert len(shop.dead_letters()) == 2
@@ -109,7 +111,7 @@ def test_dry_run_shows_verdicts_and_sends_nothing(shop: Shop) -> None:
 @pytest.mark.parametrize(
     ("options", "answer", "code", "sent"),
     [
-        pytest.param("", "y\n", 1, ["id-a"], id="messages that come back stay"),
+        pytest.param("", "y\n", 1, ["id-a"], id="messages that fail again stay"),
         pytest.param("--yes", None, 1, ["id-a"], id="without asking"),
         pytest.param("--returning", "y\n", 0, ["id-a", None], id="they are sent on demand"),
         pytest.param("--reason unparseable", "y\n", 0, [None], id="a filter chooses them"),
@@ -135,8 +137,8 @@ def test_redrive_without_a_filter_asks_and_leaves_out_what_would_come_back(
     if is_asked and code and not sent:
         assert "nothing was changed: answer y, or give --yes" in support.words(result.stderr)
     if code and sent:
-        assert support.numbers(result.stdout)["left, comes back"] == "1"
-        assert "Comes back. It will be" in result.stderr
+        assert support.numbers(result.stdout)["left, fails again"] == "1"
+        assert "Fails again. It will be" in result.stderr
 
 
 @pytest.fixture
@@ -192,9 +194,9 @@ def test_messages_dead_lettered_again_are_not_sent_a_second_time(shop: Shop) -> 
     support.answer_with("sqs.DeleteMessageBatch", lambda params: shop.work_off())
     assert support.numbers(redrive("--limit", 100)) == {
         "sent back": "12",
-        "of these, will come back": "12",
+        "of these, will fail again": "12",
         "left, needs a person": "0",
-        "left, comes back": "0",
+        "left, fails again": "0",
         "failed": "0",
         "sent back, and here again": "12",
     }

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from math import ceil
+from math import ceil, floor
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -182,7 +182,7 @@ def _due_time(event: Draft, now: float) -> int | None:
             f"{_MAX_WAIT.days} days, and publish another one then"
         )
     # Up: EventBridge Scheduler takes whole seconds, and no event may come early.
-    return ceil(now + after)
+    return ceil(now + after) if after > 0 else floor(now + after)
 
 
 def lateness(event: CloudEvent, now: float) -> float | None:

@@ -1,17 +1,20 @@
 """FakeAws: queues and tables of one consumer, or of commands, in memory (moto), for one thread.
 
-A test says what is in the tables, delivers messages or runs commands, and says what is in the
-tables then. Each message is delivered twice, and each command is run twice, so that each test is a
-test of duplicates.
+A test says what is in the tables, delivers messages or runs commands, lets time pass until due
+events come, and says what is in the tables then. Each message is delivered twice, and each command
+is run twice, so that each test is a test of duplicates.
 """
 
 import json
 import os
 import sys
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import timedelta
 from functools import partial
 from importlib import import_module
+from math import ceil
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, Self, TypeVar
@@ -35,10 +38,10 @@ from once.commit.item_dedup import is_item_record
 from once.consumer import Consumer, LambdaHandler, Runtime
 from once.dynamodb_rules import serialize
 from once.errors import OnceError, Unexpected
-from once.events.outgoing import events_in
+from once.events.outgoing import OutgoingEvent, events_in
 from once.failures.failure_handler import FailureHandler
 from once.intake.reader import Delivery, Disposition
-from once.names import COMMIT_ATTRIBUTE, SOURCE_PREFIX, Record
+from once.names import COMMIT_ATTRIBUTE, DUE_EXTENSION, SOURCE_PREFIX, Record
 from once.runtime.deadline import Context, Deadline
 from once.settings import CommandSettings, Settings, TableSettings
 from once.testing._moto import corrected
@@ -102,6 +105,7 @@ class FakeAws:
         self._more = settings
         self._faults: list[tuple[Any, str, Sequence[Fault | None]]] = []
         self._remaining_ms = 30_000
+        self._fallen_due: set[str] = set()
         self.time: float | None = None
         self.slept: list[float] = []
 
@@ -389,6 +393,53 @@ class FakeAws:
             if faults:
                 raise AssertionError(f"the delivery made too few calls of {call} for fails_at")
 
+    def advance(self, delta: timedelta) -> list[dict[str, Any]]:
+        """Let time pass, and deliver the due events that the consumer handles at their due times.
+
+        The clock of the test, `time`, is that of each event while it is delivered. Due events that
+        a delivery sets within the time are delivered too.
+
+        Returns:
+            The events that fell due, also those for other consumers, in the order of their times.
+
+        Raises:
+            Exception: see `deliver`.
+        """
+        now, fell_due = time.time() if self.time is None else self.time, []
+        end = ceil(now + delta.total_seconds())  # due times are whole seconds, rounded up
+        while waiting := self._waiting(end):
+            due, event = waiting[0]
+            self._fallen_due.add(event["id"])
+            self.time = max(due, now if self.time is None else self.time)
+            fell_due.append(event)
+            if event["type"] in self._consumer.handlers and isinstance(self._consumer, Consumer):
+                with self._trusting(event):
+                    self.deliver(event)
+        self.time = end
+        return fell_due
+
+    def _waiting(self, until: float) -> list[tuple[int, dict[str, Any]]]:
+        """Return the due events that wait at most until a time, in the order of their times."""
+        found = [
+            (each.due, json.loads(each.body))
+            for each in self._committed_events()
+            if each.due is not None and each.due <= until and each.id not in self._fallen_due
+        ]
+        # One whose time had passed at its commit is published at once, and not here.
+        waited = [(due, e) for due, e in found if e["time"] > e[DUE_EXTENSION]]
+        return sorted(waited, key=lambda each: each[0])
+
+    @contextmanager
+    def _trusting(self, event: Mapping[str, Any]) -> Iterator[None]:
+        """Let the consumer take the type of an event from its source, and from no other."""
+        runtime = self.runtime
+        sources = {**runtime.settings.sources, event["type"]: (event["source"],)}
+        self.runtime = replace(runtime, settings=replace(runtime.settings, sources=sources))
+        try:
+            yield
+        finally:
+            self.runtime = runtime
+
     def then(self, table: str | Table[Any], key: Any) -> dict[str, Any] | None:
         """Return an item without the library's own attributes; None if there is none.
 
@@ -413,10 +464,16 @@ class FakeAws:
         return [_shown(item) for item in self.dynamodb.scan(TableName=_name_of(table))["Items"]]
 
     def published(self) -> list[dict[str, Any]]:
-        """Return the events of committed records, in the form in which the relay publishes them."""
+        """Return the events of committed records, in the form in which the relay publishes them.
+
+        Due events are among them, whether they are due or not.
+        """
+        return [json.loads(event.body) for event in self._committed_events()]
+
+    def _committed_events(self) -> list[OutgoingEvent]:
         records = self.dynamodb.scan(TableName="dedup")["Items"]
         return [
-            json.loads(event.body)
+            event
             for record in records
             if Record.DEDUP_KEY not in record  # a sequence item repeats events of its record
             for event in events_in(record)

@@ -155,7 +155,7 @@ def test_the_tests_of_the_testing_page_pass(once_aws: Callable[..., FakeAws]) ->
     document = ROOT / "docs" / "testing.md"
     names = run(document, *blocks(document))
     tests = [each for name, each in names.items() if name.startswith("test_")]
-    assert len(tests) == 4
+    assert len(tests) == 5
     for test in tests:
         BackendDict.reset()
         test(names["aws"].__wrapped__(once_aws))

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from unittest import SkipTest
@@ -294,6 +295,61 @@ def test_planned_faults_meet_the_next_delivery(start: Start) -> None:
     with pytest.raises(ValueError, match="neither DynamoDB nor SQS has the operation 'Write'"):
         aws.fails_at("Write")
     assert amounts(aws)["a"] == amounts(aws)["c"] == 1
+
+
+# Time, and due events.
+
+
+LATER: dict[str, Any] = {"publishes": ("noted", "told"), "publishes_later": ("noted", "told")}
+NOON = 1_800_014_400
+
+
+def again(event: Note, tx: Transaction) -> None:
+    """Count, until there are three; tell another consumer a day after each."""
+    count(event, tx)
+    if event.amount < 3:
+        tx.publish("noted", Note(event.name, event.amount + 1), after=timedelta(hours=event.amount))
+    tx.publish("told", event, after=timedelta(days=1))
+    tx.publish("told", event, at=datetime(2020, 1, 1, tzinfo=UTC))
+
+
+def test_due_events_are_delivered_in_order_at_their_times_as_time_passes(start: Start) -> None:
+    times: list[float | None] = []
+
+    def handle(event: Note, tx: Transaction) -> None:
+        times.append(aws.time)
+        again(event, tx)
+
+    aws = start(consumer_of(handle), deliveries=2, **LATER)
+    for aws.time, event in ((NOON, note("a", 1)), (NOON + 60, note("b", 2))):
+        aws.deliver(event)
+    assert aws.advance(timedelta(minutes=58)) == []
+    due = aws.advance(timedelta(minutes=62))
+    assert [(event["type"], event["data"]) for event in due] == [
+        ("noted", {"name": "a", "amount": 2}), ("noted", {"name": "b", "amount": 3})
+    ]  # fmt: skip
+    assert aws.time == NOON + 7260
+    assert amounts(aws) == {"a": 3, "b": 5}
+    due = aws.advance(timedelta(days=1))
+    assert [(e["type"], e["data"]["amount"]) for e in due] == [
+        ("noted", 3), *[("told", n) for n in (1, 2, 2, 3)]
+    ]  # fmt: skip
+    assert aws.then(COUNTERS, "a") == {"name": "a", "amount": 6}
+    assert {*times} == {NOON, NOON + 60, NOON + 3600, NOON + 7260, NOON + 10800}
+    assert aws.runtime.settings.sources == {}
+
+
+def test_a_due_event_that_fails_is_raised_at_its_time(start: Start) -> None:
+    def fail(event: Note, tx: Transaction) -> None:
+        if event.amount > 1:
+            raise ValueError("bad luck")
+        again(event, tx)
+
+    aws = start(consumer_of(fail), **LATER)
+    aws.deliver(note())
+    with pytest.raises(ValueError, match="bad luck"):
+        aws.advance(timedelta(hours=2))
+    assert aws.advance(timedelta(hours=2)) == []
 
 
 def test_the_plugin_imports_nothing_that_takes_time() -> None:

@@ -23,7 +23,7 @@ try:
         from typer.main import get_command, get_group
 
         from once.ops.errors import OpsError
-        from once.ops.terminal import SERVICE_VARIABLE, Group
+        from once.ops.terminal import SERVICE_VARIABLE, Group, adapt_streams
 except MissingExtra as error:
     sys.exit(f"once: {error}")
 
@@ -72,6 +72,11 @@ class _Root(Group):
         for name, entry in self._plugins.items():
             lines[name] = str(entry.dist.metadata["Summary"]) if entry.dist else entry.value
         self.commands = {name: TyperCommand(name, help=line) for name, line in lines.items()}
+
+    def main(self, *arguments: Any, **options: Any) -> Any:
+        """Run the command line with streams that take every text."""
+        adapt_streams()
+        return super().main(*arguments, **options)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command; of one in a distribution that is missing, say how to get it."""

@@ -137,7 +137,8 @@ def send(
         print_json({**named, "consumers": receivers})
         return
     receiving = ", ".join(receivers)
-    console.print(f"sent {event_type} to {receiving}; source {source}, id {event_id}")
+    told = f"sent {event_type} to {receiving}; source {source}, id {event_id}"
+    console.print(told, soft_wrap=True)
     trace = shlex.join(["once", "trace", event_id, "--source", source])
     console.print(f"next: `{trace}`", soft_wrap=True)
 

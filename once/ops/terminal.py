@@ -3,6 +3,7 @@
 In: values, and texts that an operator or a producer wrote. Out: escaped texts, points in time.
 """
 
+import codecs
 import json
 import re
 import sys
@@ -46,18 +47,55 @@ _AGE = re.compile(r"(?P<number>\d{1,9})(?P<unit>[mhd])", re.ASCII)
 _UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 
 
+_ASCII = {
+    "✓": "+", "↩": "<", "–": "-", "…": "...", "•": "*", "→": "->", "›": ">", "×": "x", "≥": ">=",
+    "“": '"', "”": '"', "’": "'", "─": "-", "━": "-",
+}  # fmt: skip
+_REPLACE = "once.ascii"
+"""Name of a handler for characters that the encoding of a stream does not have."""
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lost = error.object[error.start : error.end]
+    texts = (_ASCII.get(c) or c.encode("ascii", "backslashreplace").decode() for c in lost)
+    return "".join(texts), error.end
+
+
+codecs.register_error(_REPLACE, _replaced)
+
+
+def adapt_streams() -> None:
+    """Let stdout and stderr take any text: of another encoding than UTF-8 some glyphs are ASCII."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors=_REPLACE)
+
+
 @cache
 def _console(*, stderr: bool) -> "Console":
     """Return a console that escapes control characters, so that a text cannot control the terminal.
 
     A text is escaped before its width is measured; markup and emoji codes are off. A
-    `rich.text.Text` is not escaped: see `escape_controls`.
+    `rich.text.Text` is not escaped: see `escape_controls`. A table that is too wide for its
+    identifiers is printed as facts.
     """
-    from rich.console import Console  # not for the help: it takes as long as the rest of it
+    # Not for the help: they take as long as the rest of it.
+    from rich.console import Console
+    from rich.table import Table
 
     class EscapingConsole(Console):
         def render_str(self, text: str, **options: Any) -> "Text":
             return super().render_str(with_service(escape_controls(text)), **options)
+
+        def print(self, *objects: Any, **options: Any) -> None:
+            match objects:
+                case [Table() as shown] if not _fits(shown, self):
+                    for line in _table_lines(shown):
+                        super().print(line, soft_wrap=True)
+                case _:
+                    super().print(*objects, **options)
 
     return EscapingConsole(stderr=stderr, markup=False, emoji=False, highlight=False)
 
@@ -255,9 +293,10 @@ def _with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def table(*columns: str, **options: Any) -> "Table":
-    """Return a table that cuts no value: names and numbers are whole, the other columns fold.
+    """Return a table that cuts no value: the columns fold between words, and no word is broken.
 
-    The first column has names; `>` before the name of a column says that it has numbers.
+    The first column has names, which do not fold; `>` before the name of a column says that it has
+    numbers.
     """
     from rich.table import Table
 
@@ -270,6 +309,48 @@ def table(*columns: str, **options: Any) -> "Table":
     return made
 
 
+def _fits(shown: "Table", console: "Console") -> bool:
+    """Give each column of a table a width; return False if a word would be broken."""
+    from rich.measure import Measurement
+
+    wide = console.options.update_width(10**6)
+    widths = []
+    for column in shown.columns:
+        cells = [Measurement.get(console, wide, c) for c in (column.header, *column.cells)]
+        most = max(cell.maximum for cell in cells)
+        widths.append((most if column.no_wrap else max(cell.minimum for cell in cells), most))
+    for padding in (1, 0):
+        spare = (
+            console.width - len(widths) * (2 * padding + 1) - 1 - sum(least for least, _ in widths)
+        )
+        if spare >= 0:
+            break
+    else:
+        return False
+    shown.padding = (0, padding)
+    left = len(widths)
+    for column, (least, most) in sorted(
+        zip(shown.columns, widths, strict=True), key=lambda each: each[1][1] - each[1][0]
+    ):
+        column.width = least + min(most - least, spare // left)
+        spare, left = spare - (column.width - least), left - 1
+    return True
+
+
+def _table_lines(shown: "Table") -> Iterator["Text | str"]:
+    """Yield the rows of a table as facts, each with the name of its column."""
+
+    def text(cell: Any) -> str:
+        return cell if isinstance(cell, str) else cell.plain
+
+    yield from filter(None, [shown.title and text(shown.title)])
+    names = [text(column.header).replace("\n", " ") for column in shown.columns]
+    for row, *cells in zip(shown.rows, *(column.cells for column in shown.columns), strict=True):
+        yield from fact_lines(zip(names, map(text, cells), strict=True), str(row.style or ""))
+        yield ""
+    yield from filter(None, [shown.caption and text(shown.caption)])
+
+
 def fact_lines(facts: Iterable[tuple[str, str]], style: str = "") -> Iterator["Text"]:
     """Yield a line for each line of a fact, after the fact's name; to be printed with `soft_wrap`.
 
@@ -279,7 +360,9 @@ def fact_lines(facts: Iterable[tuple[str, str]], style: str = "") -> Iterator["T
 
     for name, value in facts:
         for number, line in enumerate(escape_controls(value).split("\n")):
-            yield Text.assemble((f"{'' if number else name:<15}", "dim"), (line, style))
+            yield Text.assemble(
+                (f"{'' if number else name:<15} "[: max(15, len(name) + 1)], "dim"), (line, style)
+            )
 
 
 def counted(number: int, noun: str) -> str:

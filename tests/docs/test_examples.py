@@ -146,7 +146,6 @@ def test_the_hooks_of_the_handlers_page_trace_count_and_pause(
         assert aws.items("seats") == [{"show": "Hamlet", "sold": 2}]
     tracer().provider.in_subsegment.assert_called_with("## handler")
     assert names["metrics"].metric_set["SeatsAsked"]["Value"] == [2, 2]  # a duplicate ran
-    monkeypatch.delenv("PAUSED")
     BackendDict.reset()
     names["test_a_booking_through_the_deployed_entry"]()
 

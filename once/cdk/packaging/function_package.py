@@ -197,7 +197,7 @@ def _install(
     folder: Path, locks: Sequence[Path], options: Sequence[str], config: DeploymentConfig
 ) -> None:
     files = [option for lock in locks for option in ("-r", str(lock))]
-    pip = ["-m", "pip", *(("--python", local_python(config)) if config.local else ())]
+    pip = ["-m", "pip", "--no-color", *(("--python", local_python(config)) if config.local else ())]
     command = [sys.executable, *pip, *INSTALL, *options, "--target", str(folder), *files]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:

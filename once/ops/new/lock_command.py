@@ -102,7 +102,12 @@ def _resolve(command: list[str], folder: Path) -> None:
     if (folder / EXCLUDED).exists():
         command = [*command, "--excludes", EXCLUDED]  # an option of uv alone
     done = subprocess.run(  # noqa: S603, the resolver on the path
-        [*command, PLAIN, "-o", LOCKED], cwd=folder, capture_output=True, text=True, check=False
+        [*command, PLAIN, "-o", LOCKED],
+        cwd=folder,
+        env=os.environ | {"NO_COLOR": "1", "FORCE_COLOR": ""},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         said = done.stderr.strip().splitlines()[-_TAIL_LINES:]

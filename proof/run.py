@@ -3,6 +3,7 @@
 import json
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,12 +14,14 @@ from typing import Any
 import msgspec
 
 from once.ops.dead_letters.queue_walk import HOLD_SECONDS
-from proof.ledger import Ledger, Scenario
+from proof.ledger import Ledger, Scenario, check
 from proof.operator import on_time, redrive, republish
 from proof.scenarios import SCENARIOS
+from proof.scenarios.regions import Regions
 from proof.service import Place, Violation
 from proof.world.faults import Action, Draw, InjectionPoint, Plan, PlatformFault, script
 from proof.world.queues import Queue
+from proof.world.regions import Region
 
 MAX_STEPS = 50_000
 _COMMANDS = 4
@@ -71,12 +74,14 @@ class RunResult:
         violation: the violation that ended it, if any.
         log: the trace, a line for each call.
         reached: the calls at which a fault could be injected, in order.
+        counted: what the scenario counts, by a row of docs/regions.md and a word.
     """
 
     replay: Replay
     violation: Violation | None
     log: list[str]
     reached: list[InjectionPoint]
+    counted: Counter[tuple[str, str]]
 
     def describe(self, lines: int) -> str:
         """Return the faults, the last lines of the trace and the violation, as text."""
@@ -99,10 +104,14 @@ def repeat(replay: Replay) -> RunResult:
 def run(replay: Replay, draw: Draw) -> RunResult:
     """Run a scenario to rest; `draw` decides on faults. The arguments decide on the result."""
     plan = Plan(draw)
-    one = _Run(SCENARIOS[replay.scenario](replay.traffic, plan, replay.seed), plan)
-    violation = one.violation()
+    scenario = SCENARIOS[replay.scenario](replay.traffic, plan, replay.seed)
+    counted = Counter[tuple[str, str]]()
+    if isinstance(scenario, Regions):
+        violation, counted = FailoverRun(scenario, plan).violation(), scenario.counted
+    else:
+        violation = _Run(scenario, plan).violation()
     done = Replay(replay.scenario, replay.seed, replay.traffic, tuple(plan.actions))
-    return RunResult(done, violation, one.world.log, plan.reached)
+    return RunResult(done, violation, scenario.world.log, plan.reached, counted)
 
 
 class Stepper(ABC):
@@ -162,7 +171,7 @@ class _Run(Stepper):
         super().__init__(scenario)
         self.service.shards = scenario.shards
         self._plan = plan
-        self._redrives = self._republishes = _COMMANDS
+        self.redrives = self._republishes = _COMMANDS
         self._losses = 0  # of the stream, that are not republished yet
         self._is_operating = False
 
@@ -189,15 +198,15 @@ class _Run(Stepper):
         self._plan.off = self.ledger.redriven = True
         self.scenario.recover()
         for _ in range(2):
-            self._redrives = self._republishes = _COMMANDS
+            self.redrives = self._republishes = _COMMANDS
             self.to_rest(MAX_STEPS)
             # Dead letters that a killed redrive holds are visible again for the second round.
             self.world.tasks.now += HOLD_SECONDS
 
     def step(self) -> bool:
         """Let time pass until a step is possible, and take a random one."""
-        while not (steps := [*self._steps()]):
-            due = self.next_time(dead_letters=self._redrives > 0)
+        while not (steps := [*self.steps()]):
+            due = self.next_time(dead_letters=self.redrives > 0)
             if due == math.inf:
                 return False
             self.world.tasks.now = due
@@ -205,7 +214,7 @@ class _Run(Stepper):
         self.world.random.choice(steps)()
         return True
 
-    def _steps(self) -> Iterator[Callable[[], object]]:
+    def steps(self) -> Iterator[Callable[[], object]]:
         """Yield every possible next step."""
         for task in self.world.tasks.ready:
             yield partial(self.world.tasks.run, task)
@@ -218,7 +227,7 @@ class _Run(Stepper):
                 yield partial(self._relay, shard)
         if not self._is_operating and self._losses and self._republishes:
             yield partial(self._operate, self._republish)
-        elif not self._is_operating and self._redrives:
+        elif not self._is_operating and self.redrives:
             dead_letters = (each for place in self.places for each in place.dead_letters.waiting)
             if any(dead_letter.visible_at <= now for dead_letter in dead_letters):
                 yield partial(self._operate, self._redrive)
@@ -242,7 +251,7 @@ class _Run(Stepper):
         self._losses -= known
 
     def _redrive(self) -> None:
-        self._redrives -= 1
+        self.redrives -= 1
         redrive(self.service)
 
     def _invoke(self, place: Place, queue: Queue) -> None:
@@ -267,3 +276,120 @@ class _Run(Stepper):
             self._losses += 1
         else:
             self.service.relay_next(shard, count)
+
+
+class FailoverRun:
+    """A run of two Regions: the loss of the first one, the takeover, and the way back.
+
+    Each Region has a run of its own, of which only the steps are taken. The order is that of the
+    runbook's entry "The Region is gone".
+    """
+
+    def __init__(self, scenario: Regions, plan: Plan) -> None:
+        self._scenario, self._plan = scenario, plan
+        self._first, self._second = _Run(scenario, plan), _Run(scenario.standby, plan)
+        self._runs = {scenario.world: self._first, scenario.standby.world: self._second}
+
+    def violation(self) -> Violation | None:
+        """Run to the end, and return the first violation."""
+        try:
+            with self._first.open(), self._second.open():
+                self._fail_over()
+                self._end()
+        except Violation as violation:
+            return violation
+        return None
+
+    def _fail_over(self) -> None:
+        """Lose the first Region, and take over in the second one."""
+        scenario, loss = self._scenario, self._scenario.loss
+        scenario.begin()
+        if loss.kind == "drained":
+            self._go_on()
+        else:
+            self._go_on(loss.after)
+            scenario.lose()
+            self._go_on(loss.takeover)
+        if loss.tables != "one":
+            scenario.take_over()
+        if loss.kind == "returns":
+            self._go_on(loss.gone)
+            scenario.come_back()
+            self._first.redrives = 0
+        self._go_on(loss.fence)
+        self._recover(self._second)
+        if scenario.world.is_up:
+            scenario.fail_back()
+            self._recover(self._first)
+
+    def _end(self) -> None:
+        """Check the tables, send everything again to the Region in charge, and check again."""
+        scenario = self._scenario
+        scenario.check_end(repeated=False)
+        active = scenario if scenario.world.is_up else scenario.standby
+        for body in (body for account in scenario.accounts for body in account.bodies):
+            active.publish(body)
+        self._recover(self._runs[active.world])
+        scenario.check_end(repeated=True)
+
+    def _recover(self, run: _Run) -> None:
+        """Come to rest without faults, and redrive a Region's dead letters."""
+        self._plan.off = True
+        for _ in range(2):
+            run.redrives = _COMMANDS
+            self._go_on()
+            self._pass(self._now + HOLD_SECONDS)
+        left = [place.dead_letters.waiting for place in run.places]
+        check("dead letters that stay", [each for waiting in left for each in waiting])
+
+    @property
+    def _now(self) -> float:
+        return self._scenario.world.tasks.now
+
+    @property
+    def _up(self) -> list[Region]:
+        return [region for region in self._runs if region.is_up]
+
+    def _go_on(self, seconds: float = math.inf) -> None:
+        """Take steps for some time, or until there is none.
+
+        Raises:
+            Violation: a clause is violated, or it comes to no end.
+        """
+        until = self._now + seconds
+        for _ in range(MAX_STEPS):
+            for region in self._up:
+                region.tasks.fire()
+            if self._now >= until:
+                return
+            if steps := [*self._steps()]:
+                self._scenario.world.random.choice(steps)()
+                for run in self._runs.values():
+                    if run.service.error is not None:
+                        raise run.service.error
+                self._scenario.check_versions()
+            elif (due := min(until, self._next_time())) < math.inf:
+                self._pass(due)
+            else:
+                return
+        raise Violation("never at rest", f"after {MAX_STEPS} steps")
+
+    def _pass(self, due: float) -> None:
+        for region in self._runs:
+            region.tasks.now = due
+
+    def _steps(self) -> Iterator[Callable[[], object]]:
+        """Yield every step of a Region that is up, and every version that may arrive."""
+        for region in self._up:
+            yield from self._runs[region].steps()
+            for version in region.tables.arriving if region.other.is_up else ():
+                if version.due_at <= self._now:
+                    yield partial(region.tables.deliver, version)
+
+    def _next_time(self) -> float:
+        runs = [self._runs[region] for region in self._up]
+        times = [run.next_time(dead_letters=run.redrives > 0) for run in runs]
+        for region in self._up:
+            if region.other.is_up:
+                times += [version.due_at for version in region.tables.arriving]
+        return min(times)

@@ -20,6 +20,7 @@ from proof.explore.search import Explored, Found, Overgrown, replayed
 from proof.mutants import MUTANTS
 from proof.run import Replay, RunResult, repeat, run
 from proof.scenarios import SCENARIOS
+from proof.scenarios.regions import COUNTED
 from proof.workers import Part, Tell, run_parts, untold
 from proof.world.faults import Fault, PlatformFault, chance
 
@@ -29,7 +30,7 @@ MUTANT_SEEDS = 2000
 _TURNS = (
     *("shop", "items, alone", "fifo", "effects", "webhooks", "shop"),
     *("effects", "items, in groups", "fifo, blocking", "shop", "webhooks", "failing orders"),
-    *("commands", "commands"),
+    *("commands", "commands", "regions"),
 )
 """The scenario of each seed, in turns."""
 _FAULT_RATES = (0.02, 0.05, 0.1, 0.2, 0.4)
@@ -49,12 +50,14 @@ class SeedFigures:
     calls: int = 0
     fired: Counter[str] = field(default_factory=Counter)
     violations: list[RunResult] = field(default_factory=list)
+    counted: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, other: "SeedFigures") -> None:
         """Add the figures of other seeds."""
         self.seeds += other.seeds
         self.calls += other.calls
         self.fired.update(other.fired)
+        self.counted.update(other.counted)
         self.violations += other.violations
 
 
@@ -94,6 +97,10 @@ class Evidence:
             "seeds": seeds.seeds,
             "calls": seeds.calls,
             "faults_by_kind": {str(kind): number for kind, number in sorted(seeds.fired.items())},
+            "regions": {
+                row: {what: seeds.counted[row, what] for what in COUNTED}
+                for row in sorted({row for row, _ in seeds.counted})
+            },
             "violations": len(seeds.violations) + found,
             "mutants": len(self.caught),
             "mutants_caught": sum(self.caught.values()),
@@ -179,7 +186,7 @@ def run_seeds(seeds: range, scenario: str = "", tell: Tell = untold) -> SeedFigu
         result = run_seed(seed, scenario)
         violations = [result] if result.violation else []
         fired = Counter(action.what for action in result.replay.actions)
-        figures.add(SeedFigures(1, len(result.log), fired, violations))
+        figures.add(SeedFigures(1, len(result.log), fired, violations, result.counted))
         tell(figures.seeds)
     return figures
 

@@ -54,6 +54,8 @@ _PASSING = {
     **dict.fromkeys(THROTTLING, THROTTLED),
     "TransactionInProgressException": BUSY,
     "TransactionConflictException": CONTENDED,
+    # A write of the item in another Region, on a global table with strong consistency.
+    "ReplicatedWriteConflictException": CONTENDED,
 }
 """Results of every transaction in a request, by the error code of the whole request."""
 

@@ -33,6 +33,9 @@ from once.webhooks.endpoint import Profile
 from proof.explore.scopes import Scope, scope_named
 from proof.mutants.commits import CLAIM, EFFECT, in_two, published_inline
 from proof.mutants.edits import Change, edit, instead, value
+from proof.run import FailoverRun
+from proof.scenarios.regions import Regions
+from proof.world.regions import Region
 
 
 class Broken(NamedTuple):
@@ -379,6 +382,18 @@ _OF_CALLERS: Changes = {
     ),
 }
 
+_IN_TWO_REGIONS: Changes = {
+    "no fence": instead(Region.is_fenced, "return False"),
+    "a fence by the clock of a function": edit(
+        Region.is_fenced, "self.tasks.now", "self.tasks.now - 300"
+    ),
+    "a transaction is atomic across Regions": value("proof.scenarios.regions.TORN", False),
+    "a takeover before replication has ended": edit(
+        FailoverRun._fail_over, "self._go_on()", "self._go_on(loss.after)"
+    ),
+    "the relay of a drained Region goes on": instead(Regions.stop, "return"),
+}
+
 
 def _broken(
     changes: Changes, *scenarios: str, suffix: str = "", scope: Scope | None = None
@@ -405,5 +420,6 @@ MUTANTS: Mapping[str, Broken] = dict(
         *_broken(_ON_ITEMS, "items, alone", "items, in groups", suffix=", on items"),
         *_broken(_AT_THE_INGRESS, "webhooks", suffix=", at the ingress"),
         *_broken(_OF_CALLERS, "commands", suffix=", of a command"),
+        *_broken(_IN_TWO_REGIONS, "regions"),
     ]
 )

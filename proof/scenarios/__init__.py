@@ -7,6 +7,7 @@ from proof.scenarios.commands import CommandsOfCallers
 from proof.scenarios.effects import Effects, FailingOrders
 from proof.scenarios.fifo import BlockingFifo, Fifo
 from proof.scenarios.item_dedup import ItemsAlone, ItemsInGroups
+from proof.scenarios.regions import Regions
 from proof.scenarios.shop import Shop
 from proof.scenarios.webhooks import Webhooks
 
@@ -20,4 +21,5 @@ SCENARIOS: Mapping[str, type[Scenario]] = {
     "items, in groups": ItemsInGroups,
     "webhooks": Webhooks,
     "commands": CommandsOfCallers,
+    "regions": Regions,
 }

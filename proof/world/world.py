@@ -97,10 +97,14 @@ class World:
             # Takes the time of several calls in each cold start, and never changes.
             stack.enter_context(patch.object(inspect, "signature", _signature))
             for pool in _THREAD_POOLS:
-                stack.enter_context(patch(pool, lambda *_: Pool(self.tasks)))
+                stack.enter_context(patch(pool, lambda *_: self.pool()))
             stack.enter_context(patch("once.effects.concurrent_calls.wait", Pool(self.tasks).wait))
             random.seed(self._seed)
             yield
+
+    def pool(self) -> Pool:
+        """Return a thread pool for the running task."""
+        return Pool(self.tasks)
 
     def respond(self, call: Call) -> Any:
         """Execute a call, with its planned fault.

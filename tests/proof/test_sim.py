@@ -20,6 +20,7 @@ from proof.scenarios.senders import Story
 from proof.scenarios.webhooks import WEBHOOKS
 from proof.sim import Evidence, SeedFigures, caught, caught_by_seeds, run_seed, run_seeds
 from proof.world.faults import Fault, PlatformFault, script
+from tests.architecture.imports import ROOT
 
 SEEDS = {
     "shop": 15,
@@ -31,8 +32,10 @@ SEEDS = {
     "items, in groups": 5,
     "webhooks": 15,
     "commands": 15,
+    "regions": 120,
 }
-"""So many that every kind of fault occurs; `make sim` runs 20,000."""
+"""So many that every kind of fault occurs, and every row of docs/regions.md; `make sim` runs
+20,000."""
 MUTANT = "success whatever the ingress did, at the ingress"
 SLOW = "resumed is clean"
 """It takes long to find: `make sim` finds it, and tests/proof/test_explore.py repeats it."""
@@ -49,6 +52,29 @@ def test_no_seed_breaks_a_promise(figures: dict[str, SeedFigures], scenario: str
     found = figures[scenario]
     assert [(r.replay.seed, str(r.violation)) for r in found.violations] == []
     assert found.seeds == SEEDS[scenario]
+
+
+def test_what_a_lost_region_may_lose_or_double_is_what_the_page_says(
+    figures: dict[str, SeedFigures],
+) -> None:
+    counted = figures["regions"].counted
+    bad = ("missing", "missing for good", "doubled")
+    rows = {row: tuple(counted[row, what] > 0 for what in bad) for row, _ in counted}
+    assert rows == {
+        "one, record, returns": (False, False, False),
+        "one, item, returns": (False, False, False),
+        "MREC, record, drained": (False, False, False),
+        "MREC, record, pulled": (True, True, True),
+        "MREC, record, returns": (True, True, True),
+        "MREC, item, drained": (False, False, False),
+        "MREC, item, pulled": (False, False, False),
+        "MREC, item, returns": (True, False, False),
+        "MRSC, item, drained": (False, False, False),
+        "MRSC, item, pulled": (False, False, False),
+        "MRSC, item, returns": (False, False, False),
+    }
+    page = (ROOT / "docs" / "regions.md").read_text()
+    assert [row for row in rows if page.count(f"| {row} |") != 2] == []  # a promise and figures
 
 
 def test_every_kind_of_fault_occurs(figures: dict[str, SeedFigures]) -> None:

@@ -71,6 +71,7 @@ PASSING: dict[str, tuple[Fault, CommitResult]] = {
     "throttled table": (cancelled("None", "ProvisionedThroughputExceeded"), THROTTLED),
     "in progress": (refused("TransactionInProgressException"), BUSY),
     "conflict of the request": (refused("TransactionConflictException"), CONTENDED),
+    "conflict with another Region": (refused("ReplicatedWriteConflictException"), CONTENDED),
     "throttled request": (refused("ThrottlingException"), THROTTLED),
     "throughput": (refused("ProvisionedThroughputExceededException"), THROTTLED),
     "limit of the account": (refused("RequestLimitExceeded"), THROTTLED),

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
 from redelivery.report import Report
 from redelivery.subject import Subject
@@ -38,8 +37,6 @@ def check(
     only: Collection[str] = (),
     replay: str = "",
     deep: float = 0,
-    draw: int = 0,
-    folder: Path = Path(),
 ) -> Report:
     """Run the scenarios of a subject.
 
@@ -49,9 +46,6 @@ def check(
         only: names of faults; empty for all.
         replay: the name of one scenario, as a report has it. It is not preceded by the self-check.
         deep: seconds for which scenarios with two faults are drawn after the others.
-        draw: number of messages that Hypothesis draws. The smallest that shows what the samples do
-            not is kept, and tried first in the next run.
-        folder: the project's, in which `redelivery-messages` has the kept messages.
 
     Raises:
         SubjectError: the subject is wrong, or its handler fails without any fault.
@@ -64,8 +58,6 @@ def check(
     began = time.monotonic()
     with isolated():
         run = examine if replay or not hasattr(os, "fork") else examine_in_child
-        report = run(
-            subject, seed=seed, only=only, replay=replay, deep=deep, draw=draw, folder=folder
-        )
+        report = run(subject, seed=seed, only=only, replay=replay, deep=deep)
         controls = {} if replay else self_check()
     return replace(report, controls=controls, seconds=time.monotonic() - began)

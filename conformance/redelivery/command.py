@@ -145,13 +145,6 @@ _PARAMETERS = (
         metavar="SECONDS",
         help="Afterwards, draw scenarios with two faults for so long.",
     ),
-    click.option(
-        "--draw",
-        type=click.IntRange(0),
-        default=0,
-        metavar="NUMBER",
-        help="Afterwards, draw so many messages, and keep one that shows more. Needs Hypothesis.",
-    ),
 )
 
 
@@ -246,8 +239,8 @@ def _reports(given: dict[str, Any]) -> Iterator[tuple[str, Report]]:
     for name, subject in _subjects(given).items():
         if sys.stderr.isatty():  # a person sees nothing for seconds; a log has no use for it
             EscapingConsole(sys.stderr).print(f"checking {subject.handler} …")
-        options = {name: given[name] for name in ("seed", "deep", "draw")}
-        report = run_check(subject, only=[*given["only"]], folder=folder, **options)
+        options = {name: given[name] for name in ("seed", "deep")}
+        report = run_check(subject, only=[*given["only"]], **options)
         yield name, with_accepted(report, accepted, folder)
 
 
@@ -257,7 +250,7 @@ def _replay(
     if len(found) != 1:
         raise SubjectError(f"--replay is of one handler: name one of {', '.join(found)}")
     [subject] = found.values()
-    [result] = run_check(subject, seed=seed, replay=scenario, folder=project()[0]).results
+    [result] = run_check(subject, seed=seed, replay=scenario).results
     print_scenario(result, console)
     if not result.fired:
         sys.exit(ExitCode.NO_VERDICT)

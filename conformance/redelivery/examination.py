@@ -3,24 +3,20 @@
 import contextlib
 import datetime as dt
 import itertools
-import json
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from redelivery import drawn
 from redelivery.boundary.aws import UnreadableRequest
 from redelivery.boundary.invocation import Call
 from redelivery.boundary.outside import NOT_INTERCEPTED, Refused
 from redelivery.faults import Fault
 from redelivery.judgement import Expectation, Volatile, differences, judge, remarks, volatile
 from redelivery.report import Report, Result
-from redelivery.samples import Message, Samples, closed, opened, samples
+from redelivery.samples import Message, Samples, messages, other_content, variations
 from redelivery.scenarios.play import BESIDE, Run, beside, play, play_clean
 from redelivery.scenarios.scenario import (
     Scenario,
@@ -40,15 +36,15 @@ LATER = START + dt.timedelta(days=33, hours=5, minutes=7, seconds=11)
 """The start of the second clean run: what follows from the time differs in every part."""
 
 OF = " of "
-"""Between the name of a scenario and the file of its message, if that was drawn."""
+"""Between the name of a scenario and the label of its sample, if that is not the first."""
 
-ON_DRAWN = (Fault.DIES_BEFORE, Fault.DIES_AFTER, Fault.SENT_AGAIN, Fault.REDRIVEN)
-"""The faults that are played with each drawn message, unless others are named."""
+_ON_FIRST_ALONE = {*(Fault.OTHER_CONTENT, Fault.POISON, Fault.NEIGHBOUR_FAILS)}
+_ON_EACH = {
+    *(Fault.DIES_BEFORE, Fault.DIES_AFTER, Fault.BATCH, Fault.REGROUPED),
+    *(Fault.DELIVERED_AGAIN, Fault.SENT_AGAIN, Fault.REDRIVEN),
+}
+"""Faults that each sample meets, also one whose calls are those of an earlier one."""
 
-_TRIES_TO_SHRINK = 4
-"""Bodies that are tried at most, as a multiple of those that are drawn."""
-
-_NO_SIBLING = "the handler refuses the first sample with another key"
 _LINES_SHOWN = 12
 _UNREACHABLE = re.compile(
     r"unreachable|name resolution|translate host name|not known|refused|timed out", re.IGNORECASE
@@ -70,15 +66,13 @@ def examine(
     only: Collection[str] = (),
     replay: str = "",
     deep: float = 0,
-    draw: int = 0,
-    folder: Path = Path(),
     known: Mapping[str, Result] = MappingProxyType({}),
     tell: Callable[[Progress], None] = lambda _: None,
 ) -> Report:
     """Play the scenarios of a subject, and return the report without controls.
 
     Args:
-        subject, seed, only, replay, deep, draw, folder: as of `check`.
+        subject, seed, only, replay, deep: as of `check`.
         known: results of an earlier process, by scenario, which are not run again.
         tell: receives each result, so that it outlives the end of this process.
 
@@ -87,58 +81,65 @@ def examine(
             the name `replay`.
         NoVerdict: the runs are not independent.
     """
-    chosen = {fault_named(name) for name in only}
-    replay, subject = _of_its_message(replay, subject, folder)
-    messages = samples(subject)
+    chosen = {fault_named(name) for name in only} or {*Fault}
     with world(subject, echo=bool(replay)) as shared, _explained():
-        examiner = _Examiner(shared, messages, seed)
+        every = messages(subject)
+        first = _Examiner(shared, every, 0, seed)
         tell(("", None))
-        examiner.prepare()
-        singles = examiner.scenarios()
-        missing = not_run(subject, singles)
-        every = [scenario for scenario in singles if not chosen or scenario.fault in chosen]
-        missing = {fault: why for fault, why in missing.items() if not chosen or fault in chosen}
-        if replay:
-            every = _named(replay, every)
-        parallel = [each for each in every if each.fault is Fault.TWO_IN_PARALLEL]
-        if parallel and examiner.sibling is None:
-            missing[Fault.TWO_IN_PARALLEL] = _NO_SIBLING
-            every = [each for each in every if each not in parallel]
+        first.prepare()
+        singles = first.scenarios()
+        missing = not_run(subject, singles, first.untried)
         found = Report(
             handler=subject.handler,
             root=subject.root.resolve(),
             function=subject.function,
             seed=seed,
             results=(),
-            course=tuple(examiner.one.course),
-            ignored=_ignored(subject, examiner.volatile),
-            not_run=missing,
+            course=tuple(first.one.course),
+            ignored=_ignored(subject, first.volatile),
+            not_run={fault: why for fault, why in missing.items() if fault in chosen},
+            untried=first.untried,
+            messages=first.told,
         )
         tell(found)
 
-        def once(name: str, fault: Fault, play: Callable[[], Result]) -> Result:
-            if name not in known:
-                tell((name, fault))
-                result = play()
-                tell(result)
-                return result
-            return known[name]
+        def play(of: _Examiner, scenario: Scenario) -> Result:
+            name = scenario.name + of.suffix
+            if name in known:
+                return known[name]
+            tell((name, scenario.reported_as))
+            result = replace(of.result(scenario), scenario=name)
+            tell(result)
+            return result
 
-        def played(scenario: Scenario) -> Result:
-            return once(scenario.name, scenario.reported_as, partial(examiner.result, scenario))
-
-        results = [played(scenario) for scenario in every]
-        if draw:
-            results += _Drawing(examiner, chosen or ON_DRAWN, once).results(results, draw, folder)
-        if deep:
-            missing.pop(Fault.TWO_FAULTS, None)
-            until = time.monotonic() + deep  # the clock of this machine: only `time.time` is not
-            drawn_pairs = pairs(singles, len(examiner.one.calls), seed)
-            two = map(played, itertools.takewhile(lambda _: time.monotonic() < until, drawn_pairs))
-            results += _of_two(results, [*two])
-        if not replay:
+        if replay:
+            name, _, label = replay.partition(OF)
+            numbers = [n for n, message in enumerate(every) if n and message.label == label]
+            of = _Examiner(shared, every, numbers[0], seed) if numbers else first
+            if numbers:
+                of.prepare(first.volatile)
+            [scenario] = _named(name, of.scenarios())
+            return replace(found, results=(play(of, scenario),))
+        results = [play(first, each) for each in singles if each.fault in chosen]
+        shapes = [first.shape]
+        for number in range(1, len(every)):
             tell(("", None))
-            examiner.ensure_independence()
+            other = _Examiner(shared, every, number, seed)
+            other.prepare(first.volatile, shapes)
+            results += [play(other, each) for each in other.scenarios() if each.fault in chosen]
+            shapes.append(other.shape)
+            found = replace(found, messages={**found.messages, **other.told})
+        if deep:
+            missing = {
+                fault: why for fault, why in found.not_run.items() if fault is not Fault.TWO_FAULTS
+            }
+            until = time.monotonic() + deep  # the clock of this machine: only `time.time` is not
+            drawn = pairs(singles, len(first.one.calls), seed)
+            short = itertools.takewhile(lambda _: time.monotonic() < until, drawn)
+            two = _of_two(results, [play(first, each) for each in short])
+            found, results = replace(found, not_run=missing), [*results, *two]
+        tell(("", None))
+        first.ensure_independence()
         return replace(found, results=tuple(results), warnings=tuple(shared.warnings()))
 
 
@@ -155,12 +156,6 @@ def _ignored(subject: Subject, hidden: Volatile) -> dict[str, str]:
     return dict(sorted(ignored.items()))
 
 
-def _of_its_message(replay: str, subject: Subject, folder: Path) -> tuple[str, Subject]:
-    """Return the scenario's own name, and the subject with the kept message that it is of."""
-    name, _, file = replay.partition(OF)
-    return name, replace(subject, events=[folder / drawn.FOLDER / file]) if file else subject
-
-
 def _named(replay: str, every: Sequence[Scenario]) -> list[Scenario]:
     known = [*every, *filter(None, [pair_named(replay, every)])]
     found = [scenario for scenario in known if scenario.name == replay]
@@ -171,42 +166,133 @@ def _named(replay: str, every: Sequence[Scenario]) -> list[Scenario]:
 
 
 class _Examiner:
-    """The runs of some messages in a world, from one seed.
+    """The runs of one sample in a world, with another message beside it, from one seed.
 
-    `prepare` makes the clean runs, which the others are judged against. `one` is that of the first
-    message, `batch` has the calls of both in one batch, and `volatile` what is not compared.
+    `prepare` makes the clean runs, which the others are judged against. `one` is that of the
+    sample, `batch` has the calls of two messages in one batch, and `volatile` what is not compared.
+    `told` has each message by its label: where it comes from, its effect and its body. `untried`
+    says why there is no second message; empty if there is one.
     """
 
     one: Run
     batch: Sequence[Call] = ()
+    faults: Collection[Fault] = tuple(Fault)
+    untried = ""
 
-    def __init__(self, shared: World, messages: Samples, seed: int) -> None:
-        self.world, self.messages, self.seed = shared, messages, seed
+    def __init__(self, shared: World, every: Sequence[Message], number: int, seed: int) -> None:
+        self.world, self.seed = shared, seed
+        self.suffix = f"{OF}{every[number].label}" if number else ""
+        other = None if number else other_content(shared.subject, every[0])
+        self.messages = Samples(every[number], other=other)
         self.volatile: Volatile = {}
-        self._second: Expectation | None = None
+        self.told = {f"m{number + 1}": f"sample {number + 1}: {every[number].body}"}
+        self._following = [*every[number + 1 :], *every[:number]]
+        self._pairs: dict[str, Expectation] = {}
 
-    def prepare(self) -> None:
-        """Make the clean runs. Raises SubjectError or NoVerdict if they show nothing."""
-        first, second = self.messages.first, self.messages.second
+    def prepare(self, more: Volatile = MappingProxyType({}), known: Sequence[Any] = ()) -> None:
+        """Make the clean runs. Raises SubjectError or NoVerdict if they show nothing.
+
+        `more` is not compared either. `known` are the shapes of earlier samples: another one with
+        the same has less to show.
+        """
+        first = self.messages.first
         self.one = one = self.run(first)
         if one.after == one.before and not one.record.late:
             raise SubjectError(
-                f"{self.world.subject.handler} changes nothing for the first sample: no item, "
-                "message or HTTP call. Is the sample right, and is every table named?"
+                f"{self.world.subject.handler} changes nothing for sample {first.label[1:]}: no "
+                "item, message or HTTP call. Is the sample right, and is every table named?"
                 f"{_told(one)}"
             )
-        found = [(one.after, self.run(first, is_later=True))]
-        if second is not None:
-            self._second = self._pair(second)
-            found.append((self._second.states[0], self.run(first, second, is_later=True)))
-        for earlier, later in found:
-            if _size(earlier) != _size(later.after):
-                raise self._dependent(later, "the first and the second clean run leave")
-        states = [(earlier, later.after) for earlier, later in found]
-        self.volatile = volatile(states, self.world.subject.ignore)
-        if second is not None:
+        self._compare(one.after, self.run(first, is_later=True), more)
+        if self.shape in known:
+            self.faults = _ON_EACH
+        else:
+            self.faults = [f for f in Fault if not known or f not in _ON_FIRST_ALONE]
+            self._vary()
+        others = filter(self._is_another, self._following)
+        second: Message | None = next(others, self.messages.sibling)
+        if second is None:
+            return
+        self.messages = replace(self.messages, second=second)
+        later = self.run(first, second, is_later=True)
+        self._compare(self._pairs[second.label].states[0], later, self.volatile)
+        if self.faults is not _ON_EACH:
             self.world.reset(START, self.seed)
             self.batch = play(self.world, self.messages, Scenario(Fault.BATCH)).calls
+
+    def _compare(self, earlier: State, later: Run, more: Volatile) -> None:
+        """Do not compare what differs between two clean runs, as `more`."""
+        if _size(earlier) != _size(later.after):
+            raise self._dependent(later, "the first and the second clean run leave")
+        own = volatile([(earlier, later.after)], self.world.subject.ignore)
+        names = own.keys() | more.keys()
+        self.volatile = {n: own.get(n, frozenset()) | more.get(n, frozenset()) for n in names}
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        """The sample's calls: two samples of one shape take the same way through the handler."""
+        return tuple(f"{call.name} {call.target.partition(' ')[0]}" for call in self.one.calls)
+
+    def _vary(self) -> None:
+        """Make a message of the sample that is another event, as its effect shows.
+
+        Of several, it is the first that also changes a row of the sample: two of them at the same
+        time may lose an update.
+        """
+        subject, one, first = self.world.subject, self.one, self.messages.first
+        label = "m2" if not self._following else f"{first.label} varied"
+        found: dict[str, Message] = {}
+        tried = []
+        for fields, varied in variations(subject, first):
+            other = replace(varied, label=label)
+            tried.append(fields)
+            self._pairs.pop(label, None)
+            if self._is_another(other):
+                found[fields] = other
+                if self._rows(one.after) & self._rows(self._pairs[label].alone[label]):
+                    break
+        else:
+            found = dict([*found.items()][:1])
+        if not found:
+            names = "; ".join(tried)
+            self.untried = f"no field of the sample makes it another event; tried were: {names}"
+            return
+        fields, sibling = [*found.items()][-1]
+        self._is_another(sibling)
+        does = ", ".join(sorted(self._rows(self._pairs[label].alone[label], every=True)))
+        self.told[label] = (
+            f"{first.label} with another {fields}, which changes {does}: {sibling.body}"
+        )
+        self.messages = replace(self.messages, sibling=sibling)
+
+    def _is_another(self, other: Message) -> bool:
+        """Whether a message leaves something beside what the sample leaves: it is no duplicate."""
+        one, first = self.one, self.messages.first
+
+        def differ(expected: State, found: State) -> bool:
+            return bool(differences(one.before, expected, found, self.volatile))
+
+        if other.label in self._pairs:
+            return True
+        with contextlib.suppress(SubjectError):
+            both = self.run(first, other)
+            if differ(one.after, both.after):
+                pair = self._pair(other, both)
+                alone = pair.alone[other.label]
+                if all(differ(s, state) for s in (one.after, alone) for state in pair.states):
+                    self._pairs[other.label] = pair
+                    return True
+        return False
+
+    def _rows(self, after: State, *, every: bool = False) -> set[str]:
+        """Return the rows that differ from the beginning; with `every`, also what was sent."""
+        before = self.one.before
+        keyed = {name for name, collection in after.items() if collection.key or every}
+        return {
+            each.what
+            for each in differences(before, before, after, self.volatile)
+            if any(each.what.startswith(name) for name in keyed)
+        }
 
     def run(self, *messages: Message, is_later: bool = False) -> Run:
         """Process messages one after the other without a fault, from another time and seed later.
@@ -231,43 +317,35 @@ class _Examiner:
             ) from next(iter(outcome.errors), None)
         return outcome
 
-    def _pair(self, other: Message) -> Expectation:
-        """Return what the first message and another leave, in both orders."""
+    def _pair(self, other: Message, both: Run) -> Expectation:
+        """Return what the sample and another leave, in both orders, and each alone."""
         first = self.messages.first
-        orders = self.run(first, other), self.run(other, first)
+        orders = both, self.run(other, first)
         sites = {**self.one.record.sites}
         for outcome in orders:
             sites |= outcome.record.sites
-        alone = {"m1": self.one.after, "m2": self.run(other).after}
+        alone = {first.label: self.one.after, other.label: self.run(other).after}
         return Expectation([outcome.after for outcome in orders], alone, sites)
-
-    @cached_property
-    def sibling(self) -> Expectation | None:
-        """State after the first message and its sibling; None if the handler refuses the latter."""
-        sibling = self.messages.sibling
-        if sibling is None or sibling == self.messages.second:
-            return self._second
-        with contextlib.suppress(SubjectError):
-            return self._pair(sibling)
-        return None
 
     def scenarios(self) -> list[Scenario]:
         """Return every scenario that the calls of the clean runs give."""
         subject = self.world.subject
         found = scenarios(self.one.calls, self.batch, self.messages, self.seed, fifo=subject.fifo)
-        return [scenario for scenario in found if scenario.fault not in excluded(subject)]
+        left_out = excluded(subject)
+        return [s for s in found if s.fault not in left_out and s.fault in self.faults]
 
     def result(self, scenario: Scenario) -> Result:
         """Play a scenario, and judge it."""
         self.world.reset(START, self.seed)
         outcome = play(self.world, self.messages, scenario)
-        pair = None
+        one, second = self.one, None
         if scenario.fault is Fault.TWO_IN_PARALLEL:
-            pair = self.sibling
+            second = self.messages.sibling or self.messages.second
         elif scenario.messages > 1 or scenario.fault in _TWO_MESSAGES:
-            pair = self._second
-        one = self.one
-        expected = pair or Expectation([one.after], {"m1": one.after}, one.record.sites)
+            second = self.messages.second
+        alone = {self.messages.first.label: one.after}
+        single = Expectation([one.after], alone, one.record.sites)
+        expected = self._pairs[second.label] if second else single
         found = judge(scenario.fault, outcome, expected, self.volatile)
         if found and scenario.fault in BESIDE:
             states = [*expected.states, *self._with_the_other(beside(scenario))]
@@ -308,77 +386,6 @@ class _Examiner:
         files = self.one.record.files | other.record.files
         written = "".join(f"\n  {site} writes {path}" for path, site in files.items())
         return NoVerdict(f"the runs are not independent: {what} another state.{_REMEDY}{written}")
-
-
-class _Drawing:
-    """Checks of messages that are drawn, and of those that earlier runs have kept."""
-
-    def __init__(
-        self,
-        examiner: _Examiner,
-        faults: Collection[Fault],
-        once: Callable[[str, Fault, Callable[[], Result]], Result],
-    ) -> None:
-        self._examiner, self._faults, self._once = examiner, faults, once
-        self._left = 0
-
-    def results(self, before: Sequence[Result], number: int, folder: Path) -> list[Result]:
-        """Return the results of the kept messages, and of the smallest that shows more."""
-        subject, self._left = self._examiner.world.subject, number * _TRIES_TO_SHRINK
-        found: list[Result] = []
-        for file in drawn.kept(folder, subject.handler):
-            found += self._of(json.loads(file.read_text(encoding="utf-8")))
-        known = {(d.kind, d.site) for result in (*before, *found) for d in result.differences}
-        judged: dict[str, list[Result]] = {}
-
-        def fails(body: Any) -> bool:
-            text = json.dumps(body, sort_keys=True)  # an object's order has no influence
-            if text not in judged:
-                self._left -= 1
-                judged[text] = self._of(body) if self._left >= 0 else []
-            new = {(d.kind, d.site) for r in judged[text] if r.fired for d in r.differences} - known
-            return bool(new)
-
-        sample, seed = opened(self._examiner.messages.first.body), self._examiner.seed
-        body = drawn.smallest(sample, subject.model, fails, number=number, seed=seed)
-        if body is None:
-            return found
-        drawn.keep(folder, subject.handler, body)
-        return [*found, *judged[json.dumps(body, sort_keys=True)]]
-
-    def _of(self, body: Any) -> list[Result]:
-        """Return the results of one body; none if the handler refuses it without a fault."""
-        shared, first = self._examiner.world, self._examiner.messages.first
-        of = f"{OF}{drawn.name_of(shared.subject.handler, body)}"
-        message = replace(first, body=closed(body, text=True))
-        own = _Examiner(shared, Samples(message, None), self._examiner.seed)
-        own.volatile = self._examiner.volatile
-
-        def accept() -> Result:
-            with contextlib.suppress(SubjectError):
-                own.one = own.run(message)
-            return Result(f"{Fault.BATCH}{of}", Fault.BATCH, hasattr(own, "one"), (), ())
-
-        def shown(scenario: Scenario) -> Result:
-            result = own.result(scenario)
-            if result.differences:  # another body may have other attributes that differ each time
-                own.prepare()
-                result = own.result(scenario)
-            return replace(result, scenario=f"{scenario.name}{of}")
-
-        ended = self._once(f"{Fault.BATCH}{of}", Fault.BATCH, accept)
-        if ended.differences:  # it ends the process: no smaller one is tried
-            self._left = 0
-            return [ended]
-        if ended.fired and not hasattr(own, "one"):  # accepted in an earlier process
-            accept()
-        if not ended.fired:
-            return []
-        return [
-            self._once(f"{each.name}{of}", each.fault, partial(shown, each))
-            for each in own.scenarios()
-            if each.fault in self._faults
-        ]
 
 
 def _of_two(singles: Sequence[Result], found: Sequence[Result]) -> Iterator[Result]:

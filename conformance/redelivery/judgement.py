@@ -57,7 +57,7 @@ def judge(
     unfinished = [
         Difference(kind, label, detail=sentence)
         for kind, labels, sentence in ends
-        for label in sorted({"m1", "m2"} & {*labels})
+        for label in sorted(expected.alone.keys() & {*labels})
     ]
     if unfinished:
         found = [entry for entry in found if not _is_excused(entry, run, expected.alone, hidden)]

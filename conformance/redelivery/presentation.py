@@ -20,6 +20,7 @@ Repeat = Callable[[str], str]
 """Returns the command or call that repeats a scenario, given its name."""
 
 _WIDTH = 80
+_LONGEST_MESSAGE = 400
 _STYLES = {Verdict.PASSED: "bold green", Verdict.FAILED: "bold red", Verdict.NONE: "bold yellow"}
 
 
@@ -58,9 +59,15 @@ def print_report(
     controls = f"{sum(report.controls.values())} of {count(len(report.controls), 'control')}"
     console.print(
         f"{report.title}: seed {report.seed}, {report.seconds:.1f} s, {controls} judged rightly"
+        f"{report.remark}"
     )
     console.print()
     console.print(_table(report.rows))
+    _print_heading(console, "Messages")
+    for label, told in report.messages.items():
+        console.print(_item(f"{label}: {_shortened(told)}"))
+    if report.untried:
+        console.print(_item(f"no second message: {report.untried}"))
     if report.failures:
         _print_failures(report, console, repeat=repeat, every_failure=every_failure)
     for heading, lines in _lists(report).items():
@@ -185,6 +192,10 @@ def _lists(report: Report) -> dict[str, list[str]]:
             name for name, right in report.controls.items() if not right
         ],
     }
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…"
 
 
 def _print_heading(console: Console, text: str) -> None:

@@ -16,8 +16,8 @@ from redelivery.faults import Fault
 from redelivery.report import Report, Verdict, count, kinds_text
 from redelivery.subject import Subject, SubjectError
 
-Checks = dict[tuple[int, int, float, int], tuple[Subject, Report]]
-"""Reports by the subject's identity, seed, depth, draws. No other object has a kept one's id."""
+Checks = dict[tuple[int, int, float], tuple[Subject, Report]]
+"""Reports by the subject's identity, seed, depth. No other object has a kept one's id."""
 
 _CHECKS = pytest.StashKey[Checks]()
 
@@ -50,7 +50,6 @@ class Redelivery:
         seed: int = 1,
         replay: str = "",
         deep: float = 0,
-        draw: int = 0,
     ) -> Report:
         """Fail the test if a fault makes a difference, or if there is no verdict.
 
@@ -60,15 +59,15 @@ class Redelivery:
         Args:
             subject: the handler and what it needs. The same object is checked once a session.
             fault: judge this fault alone; empty for all.
-            seed, deep, draw: as of `redelivery.check`.
+            seed, deep: as of `redelivery.check`.
             replay: run this scenario alone, for a debugger.
         """
         __tracebackhide__ = True
         if replay:
             return self._replay(subject, replay, seed)
-        same = (id(subject), seed, deep, draw)
+        same = (id(subject), seed, deep)
         if same not in self.checks:
-            self.checks[same] = (subject, self._run(subject, seed=seed, deep=deep, draw=draw))
+            self.checks[same] = (subject, self._run(subject, seed=seed, deep=deep))
         report = self.checks[same][1]
         if report.verdict is Verdict.NONE:
             pytest.fail(report.verdict_line, pytrace=False)
@@ -103,7 +102,7 @@ class Redelivery:
             # Paths do not depend on the folder that pytest is started in.
             events = [self.root / e if isinstance(e, Path) else e for e in subject.events]
             rooted = replace(subject, root=self.root / subject.root, events=tuple(events))
-            report = run_check(rooted, folder=self.root, **options)
+            report = run_check(rooted, **options)
             return with_accepted(report, read_accepted(self.root), self.root)
         except SubjectError as error:
             wrong = str(error)

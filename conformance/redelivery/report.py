@@ -149,6 +149,8 @@ class Report:
         controls: for each control, whether the kit judged it rightly in this run.
         seconds: elapsed time.
         warnings: warnings by the handler and its libraries, with their place.
+        messages: each message by its label: where it comes from, and its body.
+        untried: why faults of two messages were not tried; empty if they were.
     """
 
     handler: str
@@ -162,6 +164,8 @@ class Report:
     warnings: tuple[str, ...] = ()
     root: Path = Path()
     function: str = ""
+    messages: Mapping[str, str] = field(default_factory=dict)
+    untried: str = ""
 
     @property
     def title(self) -> str:
@@ -225,7 +229,7 @@ class Report:
             case Verdict.PASSED:
                 faults = sum(bool(row.fired) for row in self.rows)
                 ends = f"in each of {count(fired, 'scenario')} of {count(faults, 'fault')}"
-                return f"PASSED: {self.title} ends as in its clean run {ends}"
+                return f"PASSED: {self.title} ends as in its clean run {ends}{self.remark}"
             case Verdict.FAILED:
                 share = f"in {len(self.failures)} of {count(fired, 'scenario')}"
                 ends = f"ends otherwise than in its clean run {share}"
@@ -235,6 +239,11 @@ class Report:
             wrong = ", ".join(name for name, right in self.controls.items() if not right)
             why = f"this run judged its own controls wrongly ({wrong})"
         return f"NO VERDICT: {why if self.controls else 'this run had no controls'}"
+
+    @property
+    def remark(self) -> str:
+        """What the verdict does not cover, as the end of a sentence; empty without such a gap."""
+        return "; faults of two messages were not tried" if self.untried else ""
 
     @property
     def rows(self) -> list[Row]:

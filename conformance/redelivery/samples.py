@@ -2,8 +2,9 @@
 
 import copy
 import json
+import re
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,10 @@ and so deep a list with a RecursionError."""
 NEIGHBOUR = json.dumps({"redelivery": "a message without the fields of its neighbours"})
 
 _LEAST_KEY_LENGTH = 3
+_MOST_VARIATIONS = 16
+_AN_ID = re.compile(
+    r"(^|_|-)(id|key|uuid|number|no|nr|ref|reference|code|name|email)$|I[dD]$|Key$|Number$"
+)
 _ENVELOPE = {
     *("id", "type", "source", "specversion", "version"),
     *("time", "timestamp", "datacontenttype"),
@@ -50,49 +55,82 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The messages of a check.
+    """The messages of a scenario.
 
     Attributes:
-        first, second: distinct messages; `second` is None with one sample and without a key.
+        first: the message that faults meet.
+        second: another message; None without one.
         other: the key of `first` with other content; None if no key is declared.
-        sibling: `first` with another key, and otherwise the same; None without a key.
+        sibling: `first` with another key, and otherwise the same; None without one.
     """
 
     first: Message
-    second: Message | None
+    second: Message | None = None
     other: Message | None = None
     sibling: Message | None = None
 
 
-def samples(subject: Subject) -> Samples:
-    """Return the messages of a subject.
+def messages(subject: Subject) -> list[Message]:
+    """Return the distinct samples of a subject, labelled `m1`, `m2`, ….
 
     Raises:
-        SubjectError: there is no sample, or one cannot be read.
+        SubjectError: there is no sample, one cannot be read, or the first has not the declared key.
     """
-    read = [message for event in subject.events for message in _read(event)]
+    read = {each.body: each for event in subject.events for each in _read(event)}
     if not read:
         raise SubjectError("no sample of a message: give a file with --event events/order.json")
-    first, body = replace(read[0], label="m1"), opened(read[0].body)
-    way = _way_to_the_key(subject, body)
-    second = replace(read[1], label="m2") if len(read) > 1 else None
-    if way is None:
-        return Samples(first, second)
-    first = replace(first, group=str(_value_at(body, way)))
-    new = _with_another_key(body, way)
-    group = str(_value_at(new, way))
-    sibling = replace(first, label="m2", body=closed(new, text=True), group=group)
-    if second is not None:
-        try:
-            second = replace(second, group=str(_value_at(opened(second.body), way)))
-        except (KeyError, IndexError, TypeError) as error:
-            raise SubjectError(f"the second sample has no key: {error}") from error
-    changed = _with_other_content(body, way) if subject.key else None
-    other = None
-    if changed is not None:
-        text = closed(changed, text=True)
-        other = replace(first, label="m1 with other content", body=text)
-    return Samples(first, second or sibling, other, sibling)
+    found = []
+    for number, message in enumerate(read.values(), 1):
+        ways = _by_name(opened(message.body))
+        if number == 1 and subject.key and subject.key not in ways:
+            known = ", ".join(ways) or "none, it is not JSON"
+            told = f"the sample has no field {subject.key}, its key. Its fields are: {known}"
+            raise SubjectError(told)
+        group = str(ways.get(subject.key, ((), message.group))[1])
+        found.append(replace(message, label=f"m{number}", group=group))
+    return found
+
+
+def variations(subject: Subject, message: Message) -> Iterator[tuple[str, Message]]:
+    """Yield messages that may be another event, each with the fields in which it differs.
+
+    The declared key alone comes first; without one, each field that may be a key: partition keys of
+    tables, then names such as `order_id`, all of them at once, and then the other fields.
+    """
+    body = opened(message.body)
+    ways = _by_name(body)
+    if not ways:
+        yield "the body", replace(message, body=_another(message.body), group="other")
+        return
+    keys = {table.key.partition(":")[0] for table in subject.tables}
+    named = {
+        name: way
+        for name, (way, value) in ways.items()
+        if value is not None and not isinstance(value, bool)
+    }
+    likely = [n for n, way in named.items() if way[-1] in keys]
+    likely += [n for n, way in named.items() if _AN_ID.search(str(way[-1])) and n not in likely]
+    each = [[name] for name in likely]
+    others = [[name] for name in named if name not in likely]
+    choices = [*each, *[likely] * (len(likely) > 1), *others]
+    if subject.key in ways:
+        more = [name for name in likely if name != subject.key]
+        together = [[subject.key, *more]] * (len(more) > 1)
+        choices = [[subject.key], *([subject.key, name] for name in more), *together]
+    for names in choices[:_MOST_VARIATIONS]:
+        changed = _with_another_key(body, [ways[name][0] for name in names])
+        group = str(_value_at(changed, ways[names[0]][0]))
+        yield ", ".join(names), replace(message, body=closed(changed, text=True), group=group)
+
+
+def other_content(subject: Subject, message: Message) -> Message | None:
+    """Return a message with the declared key and other content; None without."""
+    body = opened(message.body)
+    found = _by_name(body).get(subject.key)
+    changed = _with_other_content(body, found[0]) if found else None
+    if changed is None:
+        return None
+    return replace(message, label="m1 with other content", body=closed(changed, text=True))
 
 
 def _read(event: Any) -> Iterator[Message]:
@@ -152,29 +190,26 @@ def closed(value: Any, *, text: bool = False) -> Any:
     return json.dumps(plain) if text or isinstance(value, JsonText) else plain
 
 
-def _way_to_the_key(subject: Subject, body: Any) -> Way | None:
-    """Return the way to the declared key, or to the partition key of a compared table."""
-    ways = [way for way, _ in _leaves(body)]
-    if not subject.key:
-        names = [table.key.partition(":")[0] for table in subject.tables if table.is_state]
-        inferred = {way[-1]: way for way in ways}
-        return next((inferred[name] for name in names if name in inferred), None)
-    named = {".".join(map(str, way)): way for way in reversed(ways)}
-    if subject.key in named:
-        return named[subject.key]
-    known = ", ".join(reversed(named)) or "none, it is not JSON"
-    raise SubjectError(f"the sample has no field {subject.key}, its key. Its fields are: {known}")
+def _by_name(body: Any) -> dict[str, tuple[Way, Any]]:
+    """Return the way to each value of a body and the value, by its name `a.b.c`."""
+    return {".".join(map(str, way)): (way, value) for way, value in _leaves(body)}
 
 
-def _with_another_key(body: Any, way: Way) -> Any:
-    """Return a copy of a body with another key, also where other fields contain it."""
-    old = _value_at(body, way)
-    new, changes = _another(old), {}
-    if isinstance(old, str) and len(old) >= _LEAST_KEY_LENGTH:
-        texts = ((place, value) for place, value in _leaves(body) if isinstance(value, str))
-        changes = {place: value.replace(old, new) for place, value in texts}
-    changes[way] = new
-    if "specversion" in body and changes.get(("id",), body.get("id")) == body.get("id"):
+def _with_another_key(body: Any, ways: Sequence[Way]) -> Any:
+    """Return a copy of a body with other keys, also where other fields contain them."""
+    changes: dict[Way, Any] = {}
+    for way in ways:
+        old = _value_at(body, way)
+        new = _another(old)
+        if isinstance(old, str) and len(old) >= _LEAST_KEY_LENGTH:
+            texts = ((place, value) for place, value in _leaves(body) if isinstance(value, str))
+            changes |= {
+                place: value.replace(old, new)
+                for place, value in texts
+                if place not in changes and old in value
+            }
+        changes[way] = new
+    if "specversion" in body and ("id",) not in changes:
         changes["id",] = _another(body.get("id"))  # two CloudEvents never have the same id
     return _changed(body, changes)
 

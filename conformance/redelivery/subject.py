@@ -157,15 +157,15 @@ class Subject:
     Attributes:
         handler: as Lambda names it, `module.function`.
         function: the function's logical id or name, where several have the same handler.
-        events: samples: a body (text, or JSON as Python values), a path, or an SQS event. Two
-            distinct messages are needed; the second is derived from the first if its key is known.
+        events: samples: a body (text, or JSON as Python values), a path, or an SQS event. Each one
+            meets faults; it is processed alone, so that `items` have what it needs.
         root: the folder that the function's package is made of.
         environment: environment variables of the function.
         tables: DynamoDB tables.
         queues, topics, buckets: names of what else exists.
         answers: answers to HTTP calls; others receive status 200 and `{}`.
-        key: the field of the body that identifies an event, as `a.b.c`. Default: a table's
-            partition key that the body has. `other-content` runs only if the key is given.
+        key: the field of the body that identifies an event, as `a.b.c`. Default: the field whose
+            change makes the sample another event. `other-content` runs only if the key is given.
         set_up: called with no arguments in every new world, for what else must exist.
         batch_failures: whether the mapping has `ReportBatchItemFailures`.
         batch_size: of the mapping.
@@ -183,8 +183,6 @@ class Subject:
             two clean runs.
         repeatable: queues, topics, buses or URLs whose receivers tolerate a message twice.
         skip: names of faults that do not apply.
-        model: a pydantic model of the body, as `module:Class`. Messages that are drawn (`--draw`)
-            are of it. Default: they have the fields of the first sample.
     """
 
     handler: str
@@ -211,5 +209,4 @@ class Subject:
     ignore: Sequence[str] = ()
     repeatable: Sequence[str] = ()
     skip: Sequence[str] = ()
-    model: str = ""
     function: str = ""

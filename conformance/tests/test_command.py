@@ -32,7 +32,7 @@ LONG = (
     f"{SHORT} --table seen:pk,ttl=expires --env TABLE=orders --env 'URL={{queue:mails}}' "
     "--queue mails --topic sales --bucket files --key data.order_id --root . --skip poison "
     "--set 'timeout_seconds = 15' --set 'ignore=[\"orders.at\"]' --only redriven --seed 9 "
-    "--deep 60 --draw 5"
+    "--deep 60"
 )
 
 
@@ -84,7 +84,7 @@ def test_the_options_describe_a_subject(check: Check, tmp_path: Path) -> None:
         ignore=("orders.at",),
         skip=("poison",),
     )
-    given = {"seed": 9, "only": ["redriven"], "deep": 60, "draw": 5, "folder": tmp_path}
+    given = {"seed": 9, "only": ["redriven"], "deep": 60}
     assert check.options == given
 
 
@@ -140,7 +140,7 @@ def test_the_printed_command_repeats_the_scenario(
     check.outcome = replace(FAILED, results=(told,))
     assert run(command.removeprefix("redelivery ")) == 1
     assert check.subject == before
-    assert check.options == {"seed": 7, "replay": told.scenario, "folder": tmp_path}
+    assert check.options == {"seed": 7, "replay": told.scenario}
 
 
 def test_json_is_all_that_stdout_has(check: Check, capsys: pytest.CaptureFixture[str]) -> None:
@@ -349,11 +349,10 @@ def test_an_event_is_read_from_standard_input(
     assert run("check app.handler --event -") == 0
     # All else has its default.
     assert check.subject == Subject("app.handler", (event,), root=Path.cwd())
-    assert {name: check.options[name] for name in ("seed", "only", "deep", "draw")} == {
+    assert {name: check.options[name] for name in ("seed", "only", "deep")} == {
         "seed": 1,
         "only": [],
         "deep": 0,
-        "draw": 0,
     }
 
 

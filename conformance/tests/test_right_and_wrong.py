@@ -11,7 +11,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,7 +38,6 @@ from redelivery import (
 )
 from redelivery.boundary import invocation
 from redelivery.child import examine_in_child
-from redelivery.drawn import smallest
 from redelivery.examination import Progress, examine
 
 HERE = Path(__file__).parent / "handlers"
@@ -80,6 +78,12 @@ class Case:
         return Subject(f"right_and_wrong.{self.handler}", root=HERE, **given)
 
 
+KINDS = [
+    {**ORDER, "kind": "placed"},
+    {"kind": "noted", "note_id": "n-1"},
+    {**OTHER, "kind": "refunded"},
+]
+SEVERAL = {"events": KINDS, "key": "", "tables": BOTH}
 FILES = {"buckets": ["files"], "tables": []}
 MACHINE = {"set_up": make_machine, "tables": []}
 BUS = {"set_up": make_bus, "tables": []}
@@ -190,6 +194,29 @@ CASES = (
         {"tables": []},
     ),
     Case("has_an_endpoint", {Fault.SENT_AGAIN: SOUND, Fault.DIES_AFTER: SOUND}, given=IN_ORDERS),
+    # Of the samples, only the third shows the bug.
+    Case("books_each_kind", {Fault.SENT_AGAIN: DOUBLED}, "update_item", SEVERAL),
+    Case(
+        "books_each_kind_once", dict.fromkeys((Fault.SENT_AGAIN, Fault.BATCH), SOUND), given=SEVERAL
+    ),
+    # Without a key, the second message is found by its effect.
+    Case("adds_by_reading", {Fault.TWO_IN_PARALLEL: LOST}, "put_item", {"key": ""}),
+    Case(
+        "remembers_the_last",
+        {Fault.BATCH_ANSWER_LOST: DOUBLED, Fault.REDRIVEN: SOUND},
+        "update_item",
+        {"key": "", "tables": [TABLES[1]]},
+    ),
+    Case(
+        "remembers_each", {Fault.BATCH_ANSWER_LOST: SOUND, Fault.REDRIVEN: SOUND}, given={"key": ""}
+    ),
+    Case(
+        "appends_to_a_file",
+        {Fault.TWO_IN_PARALLEL: OVERWRITTEN, Fault.REDRIVEN: SOUND},
+        "put_object",
+        {**FILES, "key": ""},
+    ),
+    Case("files_each_order", {Fault.TWO_IN_PARALLEL: SOUND}, given={**FILES, "key": ""}),
     Case("adds_in_one_write", {Fault.TWO_IN_PARALLEL: SOUND, Fault.IN_PARALLEL: SOUND}),
     Case(
         "marks_its_batch",
@@ -282,7 +309,7 @@ CASES = (
     ),
     Case(
         "answers_before_its_work",
-        {Fault.BATCH: (Kind.ACKNOWLEDGED_EARLY,)},
+        {Fault.REDRIVEN: (Kind.ACKNOWLEDGED_EARLY,)},
         "put_item",
         IN_ORDERS,
     ),
@@ -297,8 +324,8 @@ CASES = (
     Case("replaces_an_item", {Fault.REDRIVEN: SOUND}, given={**IN_ORDERS, "skip": ["poison"]}),
 )
 IN_FULL = (
-    Case("adds_each_once", {}, given={"key": "", "batch_size": 1}),
     Case("works_in_a_pool", {}, given={"events": [ORDER, OTHER], "key": "", "tables": BOTH}),
+    Case("adds_each_once", {}, given={"key": "", "batch_size": 1}),
     Case(
         "remembers_a_digest",
         {},
@@ -403,47 +430,6 @@ def test_poison_is_of_several_kinds() -> None:
             for kind in ("list", "null", "number", "text", "nested")
         },
     }
-
-
-@pytest.mark.parametrize("model", ["", "models:Order"], ids=["sample", "model"])
-def test_a_drawn_body_is_as_small_as_it_still_fails(
-    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = "import pydantic\nclass Order(pydantic.BaseModel):\n    amount: int\n"
-    (tmp_path / "models.py").write_text(source)
-    monkeypatch.syspath_prepend(tmp_path)
-    drawn = partial(smallest, {"amount": 5}, number=50, seed=1)
-    assert drawn(model, lambda body: (body["amount"] or 0) > 1000) == {"amount": 1001}
-    assert drawn(model, lambda _: False) is None
-    with pytest.raises(SubjectError, match="Write it as module:Class"):
-        drawn("models:None", lambda _: True)
-
-
-def test_a_drawn_message_that_shows_more_is_kept_and_tried_first(tmp_path: Path) -> None:
-    given = Case("adds_a_gift", {}).subject()
-    faults = [Fault.SENT_AGAIN]
-    assert not any(result.differences for result in examine(given, only=faults).results)
-    found = examine(given, only=faults, draw=6, folder=tmp_path).results
-    failing = [result for result in found if result.differences]
-    [file] = (tmp_path / "redelivery-messages").iterdir()
-    assert {result.scenario for result in failing} == {f"sent-again of {file.name}"}
-    assert {call_at(d.site) for result in failing for d in result.differences} == {"update_item"}
-    assert json.loads(file.read_text())["amount"] > 1000
-    # The next run tries it first, and shows it also if it draws nothing that fails.
-    again = [
-        r for r in examine(given, only=faults, draw=1, folder=tmp_path).results if r.differences
-    ]
-    assert again == failing
-    [replayed] = examine(given, replay=again[0].scenario, folder=tmp_path).results
-    assert replayed.differences == again[0].differences
-
-
-def test_a_sound_handler_is_sound_with_drawn_messages(tmp_path: Path) -> None:
-    given = Case("adds_in_one_write", {}).subject()
-    found = examine(given, only=[Fault.SENT_AGAIN, Fault.DIES_AFTER], draw=8, folder=tmp_path)
-    assert any(result.fired for result in found.results)
-    assert not any(result.differences for result in found.results)
-    assert not (tmp_path / "redelivery-messages").exists()
 
 
 def test_an_expiry_that_is_declared_to_be_none_does_not_expire() -> None:

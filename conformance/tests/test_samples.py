@@ -1,13 +1,17 @@
 """Samples of messages, and their variants: another key, and other content under one key."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from redelivery import Subject, SubjectError, Table
-from redelivery.samples import samples
+from redelivery.examination import examine
+from redelivery.samples import messages, other_content, variations
+
+from .support import subject
 
 ORDERS = Table("orders", "order_id")
 
@@ -16,14 +20,54 @@ def sampled(*events: Any, **more: Any) -> Subject:
     return Subject(handler="app.handler", events=events, tables=[ORDERS], **more)
 
 
-def test_the_key_is_a_tables_partition_key_in_the_body() -> None:
-    found = samples(sampled({"detail": {"order_id": "o-17", "amount": 5}, "id": "e-o-17"}))
-    assert found.second is not None
-    assert json.loads(found.second.body) == {
+def varied(*events: Any, **more: Any) -> dict[str, Any]:
+    given = sampled(*events, **more)
+    found = variations(given, messages(given)[0])
+    return {fields: json.loads(message.body) for fields, message in found}
+
+
+def test_fields_that_may_be_a_key_vary_first() -> None:
+    found = varied({"detail": {"order_id": "o-17", "amount": 5}, "city": "Ulm", "id": "e-o-17"})
+    assert [*found] == [*("detail.order_id", "id", "detail.order_id, id", "detail.amount", "city")]
+    assert found["detail.order_id"] == {
         "detail": {"order_id": "o-17-other", "amount": 5},
-        "id": "e-o-17-other",
+        "city": "Ulm",
+        "id": "e-o-17-other",  # which contains the key
     }
-    assert found.other is None
+    assert [*varied({"order_id": "o-1", "id": "x", "n": 1}, key="id")][:2] == ["id", "id, order_id"]
+
+
+CONSTANT = """
+    import boto3
+    def handler(event, context):
+        boto3.resource("dynamodb").Table("orders").put_item(Item={"order_id": "latest"})
+"""
+COPIES = """
+    import boto3, json
+    def handler(event, context):
+        for record in event["Records"]:
+            order = json.loads(record["body"])
+            boto3.resource("dynamodb").Table("orders").put_item(
+                Item={"order_id": str(order["data"]["number"])})
+"""
+
+
+def test_a_second_message_is_found_by_its_effect(tmp_path: Path) -> None:
+    given = {"events": [{"trace_id": "t-1", "data": {"number": 7}}], "key": ""}
+    found = examine(subject(tmp_path, COPIES, **given), only=["batch"])
+    told = "m1 with another data.number, which changes orders order_id=8"
+    assert found.messages["m2"].startswith(told)
+    assert [result.passed for result in found.results] == [True]
+
+
+def test_without_an_effect_of_its_own_there_is_no_second_message(tmp_path: Path) -> None:
+    found = examine(subject(tmp_path, CONSTANT, key=""), only=["batch", "redriven"])
+    assert found.untried == (
+        "no field of the sample makes it another event; tried were: order_id; amount"
+    )
+    assert [*found.not_run.values()] == [found.untried]
+    passed = replace(found, controls={"get-then-put": True})
+    assert passed.verdict_line.endswith("faults of two messages were not tried")
 
 
 @pytest.mark.parametrize(
@@ -35,17 +79,17 @@ def test_the_key_is_a_tables_partition_key_in_the_body() -> None:
     ],
 )
 def test_other_content_has_the_same_key(event: Any, changed: Any) -> None:
-    found = samples(sampled(event, key="order_id")).other
+    given = sampled(event, key="order_id")
+    found = other_content(given, messages(given)[0])
     assert found is not None
     assert json.loads(found.body) == {**event, **changed}
 
 
 def test_a_uuid_key_stays_a_uuid() -> None:
     event = {"order_id": "2a57f3a0-6c2c-4d0e-9f63-4a0f9f7a0c11"}
-    second = samples(sampled(event)).second
-    assert second is not None
-    assert len(json.loads(second.body)["order_id"]) == len(event["order_id"])
-    assert second.body != json.dumps(event)
+    [other] = varied(event)["order_id"].values()
+    assert len(other) == len(event["order_id"])
+    assert other != event["order_id"]
 
 
 def test_an_sqs_event_gives_its_messages(tmp_path: Path) -> None:
@@ -53,16 +97,15 @@ def test_an_sqs_event_gives_its_messages(tmp_path: Path) -> None:
     record = {"body": '{"order_id": "o-1"}', "messageAttributes": attributes}
     file = tmp_path / "event.json"
     file.write_text(json.dumps({"Records": [record, {"body": '{"order_id": "o-2"}'}]}))
-    found = samples(sampled(file))
-    assert found.first.attributes == {"trace": {"StringValue": "t", "DataType": "String"}}
-    assert found.second is not None
-    assert found.second.body == '{"order_id": "o-2"}'
+    first, second = messages(sampled(file, {"refund_id": "r-1"}))[:2]
+    assert first.attributes == {"trace": {"StringValue": "t", "DataType": "String"}}
+    assert (second.label, second.body) == ("m2", '{"order_id": "o-2"}')
 
 
 def test_a_sample_that_is_not_json_is_named(tmp_path: Path) -> None:
     (tmp_path / "order.json").write_text('{"order_id": }')
     with pytest.raises(SubjectError, match=r"order\.json is not JSON: .*line 1 column 14"):
-        samples(sampled(tmp_path / "order.json"))
+        messages(sampled(tmp_path / "order.json"))
 
 
 @pytest.mark.parametrize(
@@ -72,9 +115,8 @@ def test_a_sample_that_is_not_json_is_named(tmp_path: Path) -> None:
         (sampled(Path("missing.json")), "cannot read the sample missing.json"),
         (sampled({"a": {"b": 1}}, key="a.c"), "has no field a.c, its key. Its fields are: a.b"),
         (sampled("text", key="a"), "none, it is not JSON"),
-        (sampled({"order_id": "o-1"}, {"id": 2}, key="order_id"), "second sample has no key"),
     ],
 )
 def test_wrong_samples_are_explained(wrong: Subject, told: str) -> None:
     with pytest.raises(SubjectError, match=told):
-        samples(wrong)
+        messages(wrong)

@@ -245,13 +245,13 @@ def _stale_read(run: Run, samples: Samples, _: Scenario) -> None:
     run.settle()
     run.record.is_stale = True
     run.send_copy(samples.first)
-    run.tell("SQS delivers m1 again at once")
+    run.tell(f"SQS delivers {samples.first.label} again at once")
 
 
 def _in_parallel(run: Run, samples: Samples, scenario: Scenario) -> None:
     run.send(samples.first)
-    other = samples.sibling if scenario.fault is Fault.TWO_IN_PARALLEL else None
-    if other is not None:
+    other = samples.sibling or samples.second
+    if scenario.fault is Fault.TWO_IN_PARALLEL and other:
         run.send(other)
     elif scenario.variant == SENT_TWICE:
         run.send(samples.first)
@@ -289,17 +289,17 @@ def _delivered_again(run: Run, samples: Samples, scenario: Scenario) -> None:
         run.end_process()
         run.tell("Lambda starts a new process")
     run.send_copy(samples.first)
-    run.tell("SQS delivers m1 again, with the same MessageId")
+    run.tell(f"SQS delivers {samples.first.label} again, with the same MessageId")
 
 
 def _sent_later(run: Run, samples: Samples, scenario: Scenario) -> None:
-    horizon = run.world.subject.horizon_seconds
+    horizon, label = run.world.subject.horizon_seconds, samples.first.label
     seconds, sentence = {
-        Fault.SENT_AGAIN: (SOON_SECONDS, "the producer sends m1 again after 30 seconds"),
-        Fault.REDRIVEN: (REDRIVE_SECONDS, "m1 is sent to its queue again after ten minutes"),
+        Fault.SENT_AGAIN: (SOON_SECONDS, f"the producer sends {label} again after 30 seconds"),
+        Fault.REDRIVEN: (REDRIVE_SECONDS, f"{label} is sent to its queue again after ten minutes"),
         Fault.AFTER_EXPIRY: (
             horizon,
-            f"{horizon / 86400:.4g} days pass; what has expired is deleted; m1 arrives again",
+            f"{horizon / 86400:.4g} days pass; what has expired is deleted; {label} arrives again",
         ),
     }[scenario.fault]
     run.send(samples.first)

@@ -96,7 +96,7 @@ def scenarios(
     found += [Scenario(Fault.IN_PARALLEL, at=at) for at in changes]
     if not fifo:
         found += [Scenario(Fault.IN_PARALLEL, at=at, variant=SENT_TWICE) for at in single]
-    if samples.sibling is not None:
+    if samples.sibling or samples.second:
         found += [Scenario(Fault.TWO_IN_PARALLEL, at=at) for at in single]
     if samples.second is not None:
         found += _at_calls(in_a_batch, 2, _IN_A_BATCH)
@@ -138,17 +138,14 @@ def pair_named(name: str, singles: Sequence[Scenario]) -> Scenario | None:
     return replace(found[0], more=((int(number), Fault(fault)),))
 
 
-def not_run(subject: Subject, found: Sequence[Scenario]) -> dict[Fault, str]:
-    """Return the faults that have no scenario, with the reason."""
+def not_run(subject: Subject, found: Sequence[Scenario], untried: str) -> dict[Fault, str]:
+    """Return the faults that have no scenario, with the reason; of two messages, `untried`."""
     present = {scenario.fault for scenario in found}
     reasons = {
         Fault.OTHER_CONTENT: "no field with the event's key was declared (--key)"
         if not subject.key
         else "the sample has no other field that could differ",
-        **dict.fromkeys(
-            (Fault.BATCH, Fault.REGROUPED, Fault.TWO_IN_PARALLEL),
-            "there is only one sample, and no key to derive a second message",
-        ),
+        **dict.fromkeys((Fault.BATCH, Fault.REGROUPED, Fault.TWO_IN_PARALLEL), untried),
         Fault.TWO_FAULTS: "drawn for a time (--deep 60)",
         Fault.PARTLY_DONE: "the handler makes no request of several entries",
         Fault.STALE_READ: "every read of the handler is consistent",

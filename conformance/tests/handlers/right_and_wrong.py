@@ -359,6 +359,60 @@ def has_an_endpoint(event: Event, _: Any) -> None:
         boto3.client("dynamodb", endpoint_url=url).put_item(TableName="orders", Item=item)
 
 
+def _book(event: Event, refund: Callable[[Event], object]) -> Event:
+    def book(message: Event) -> None:
+        if message["kind"] == "placed":
+            add_once(message)
+        elif message["kind"] == "noted":
+            table("orders").put_item(Item={"order_id": message["note_id"]})
+        else:
+            refund(message)
+
+    return by_message(event, book)
+
+
+def books_each_kind(event: Event, _: Any) -> Event:
+    return _book(event, lambda refund: client.update_item(**add(refund)))
+
+
+def books_each_kind_once(event: Event, _: Any) -> Event:
+    return _book(event, add_once)
+
+
+def remembers_the_last(event: Event, _: Any) -> None:
+    for order in bodies(event):
+        with suppress(client.exceptions.ConditionalCheckFailedException):
+            table("totals").update_item(
+                Key={"customer": order["customer"]},
+                UpdateExpression="SET latest = :id ADD paid :amount",
+                ConditionExpression="attribute_not_exists(latest) OR latest <> :id",
+                ExpressionAttributeValues={":id": order["order_id"], ":amount": order["amount"]},
+            )
+
+
+def remembers_each(event: Event, _: Any) -> None:
+    for order in bodies(event):
+        add_once(order)
+
+
+def appends_to_a_file(event: Event, _: Any) -> None:
+    for order in bodies(event):
+        place = {"Bucket": "files", "Key": order["customer"]}
+        try:
+            known = aws("s3").get_object(**place)["Body"].read().decode().splitlines()
+        except aws("s3").exceptions.NoSuchKey:
+            known = []
+        if order["order_id"] not in known:
+            aws("s3").put_object(**place, Body="\n".join([*known, order["order_id"]]))
+
+
+def files_each_order(event: Event, _: Any) -> None:
+    for order in bodies(event):
+        aws("s3").put_object(
+            Bucket="files", Key=f"{order['customer']}/{order['order_id']}", Body=b""
+        )
+
+
 def adds_in_one_write(event: Event, _: Any) -> None:
     for order in bodies(event):
         table("totals").update_item(
@@ -608,14 +662,3 @@ def announces_after_its_put(event: Event, _: Any) -> Event:
 
 def replaces_an_item(event: Event, _: Any) -> Event:
     return by_message(event, lambda order: table("orders").put_item(Item=order))
-
-
-def adds_a_gift(event: Event, _: Any) -> Event:
-    """A gift is added beside the transaction, to large orders alone."""
-
-    def count(order: Event) -> None:
-        add_once(order)
-        if order["amount"] > 1000:
-            client.update_item(**add({**order, "amount": 1}))
-
-    return by_message(event, count)

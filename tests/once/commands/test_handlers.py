@@ -52,6 +52,13 @@ def with_rejection(refusal: Any) -> Commands:
     return commands
 
 
+def with_two_rejections() -> Commands:
+    commands = small()
+    for function in (lambda command, refusal, tx: None, lambda command, refusal, tx: "no"):
+        commands.rejects(Refusal)(function)
+    return commands
+
+
 FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "another name": (lambda: small("other"), {}, "deployed for 'small'"),
     "a name that is none": (lambda: small("Small-API"), {}, "does not match"),
@@ -59,13 +66,19 @@ FAULTS: dict[str, tuple[Any, dict[str, Any], str]] = {
     "a command that is not declared": (
         small,
         {"commands": ()},
-        "'do' is handled or declared alone",
+        "'do' is .* alone; .* a place in commands= of the declaration of 'small' in the CDK app",
     ),
     "a command without a handler": (small, {"commands": ("do", "x")}, "'x' is handled or declared"),
     "two functions": (twice, {}, "both handle 'do'"),
     "no model": (lambda: small(model=int), {}, "is no model"),
     "a volatile field that is none": (lambda: small(volatile=("x",)), {}, "the field 'x'"),
-    "a table that is not declared": (with_table, {}, "uses the table 'orders'"),
+    "a table that is not declared": (
+        with_table,
+        {},
+        "uses the table 'orders'.*declaration of 'small' in the CDK app",
+    ),
+    "two rejections": (with_two_rejections, {}, "both handle 'Refusal'"),
+    "a refusal that is no class": (lambda: with_rejection(7), {}, "derive it from once.Refusal"),
     "no refusal": (lambda: with_rejection(ValueError), {}, "derive it from once.Refusal"),
     "a rejection of two arguments": (lambda: with_rejection(Refusal), {}, "three arguments"),
     "records on items": (small, {"dedup": Dedup.ITEM}, "Dedup.RECORD"),

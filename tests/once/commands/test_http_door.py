@@ -42,6 +42,8 @@ def problem(answer: LambdaAnswer) -> str:
     kind = str(members["type"]).removeprefix("urn:once:problem:")
     assert (answer["statusCode"], members["title"]) == PROBLEMS[kind]
     assert members["status"] == answer["statusCode"]
+    # Only the faults of a body have a text for its sender.
+    assert "detail" not in members or kind in ("invalid-data", "malformed-body")
     return kind
 
 
@@ -108,6 +110,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no such claim": (post(claims={"email": "a@b"}), "unauthenticated"),
     "a blank claim": (post(claims={"sub": " "}), "unauthenticated"),
     "a lone surrogate in the claim": (post(claims={"sub": "\ud800"}), "unauthenticated"),
+    "another alphabet in the path": (http_request("DELETE", "/orders/é", key="k"), "unknown-route"),
     "no such path": (http_request("POST", "/order", ORDER, key="k", claims=ALICE), "unknown-route"),
     "a longer path": (http_request("POST", "/orders/o-1/x", key="k"), "unknown-route"),
     "an encoded path": (http_request("DELETE", "/orders/a%2Fb", key="k"), "unknown-route"),
@@ -135,13 +138,36 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 def test_a_wrong_request_gets_a_clear_problem_and_stores_nothing(
     aws: FakeAws, event: dict[str, Any], kind: str
 ) -> None:
-    assert problem(sent(event)) == kind
+    answer = sent(event)
+    assert problem(answer) == kind
+    assert kind != "invalid-data" or json.loads(answer["body"])["detail"]
     assert aws.items("dedup") == aws.items(ORDERS) == []
 
 
+def test_a_field_that_the_body_contradicts_is_named_as_one_of_the_path(aws: FakeAws) -> None:
+    answer = sent(http_request("DELETE", "/orders/o-1", {"order_id": "x"}, key="k", claims=ALICE))
+    assert json.loads(answer["body"])["detail"] == (
+        "a field of the path is to be a field of the body, with one value if both have it"
+    )
+
+
+def test_a_body_of_the_largest_size_is_taken(aws: FakeAws) -> None:
+    body = json.dumps({**ORDER, "sent_at": ""})
+    largest = body[:-2] + "x" * (1000 - len(body)) + body[-2:]
+    assert sent(post(largest))["statusCode"] == 201
+
+
 def test_a_wrong_method_names_the_right_ones(aws: FakeAws) -> None:
-    answer = sent(http_request("PUT", "/orders/o-1", ORDER, key="k", claims=ALICE))
-    assert (problem(answer), answer["headers"]["allow"]) == ("wrong-method", "DELETE")
+    path = "/orders/{order_id}"
+    routes = {f"{each} {path}": "cancel-order" for each in ("PATCH", "DELETE")}
+    entry = api.http(routes, scope=Scope.by(lambda event: "all"))
+    answer = sent(http_request("PUT", "/orders/o-1", ORDER, key="k"), entry)
+    assert (problem(answer), answer["headers"]["allow"]) == ("wrong-method", "DELETE, PATCH")
+
+
+def test_a_slash_at_the_end_of_a_route_is_none_of_its_path(aws: FakeAws) -> None:
+    entry = api.http({"POST /orders/": "place-order"}, scope=Scope.public())
+    assert sent(post(), entry)["statusCode"] == 201
 
 
 def test_a_key_with_other_content_is_a_problem(aws: FakeAws) -> None:
@@ -165,6 +191,14 @@ def test_a_command_that_is_not_done_in_time_may_be_sent_again(
         answer = sent(post())
     assert (problem(answer), answer["headers"]["retry-after"]) == (kind, "1")
     assert sent(post())["statusCode"] == 201
+
+
+@pytest.mark.parametrize("seconds", [0, 20])
+def test_attempts_end_with_the_time_of_the_function(aws: FakeAws, seconds: int) -> None:
+    margin_ms = api.runner.runtime.settings.time_margin_ms
+    with inject(aws._library, "TransactWriteItems", *[refused("ThrottlingException")] * 1000):
+        door(post(), FakeContext(margin_ms + seconds * 1000))
+    assert bool(aws.slept) == bool(seconds)
 
 
 def test_an_error_of_the_handler_is_a_problem_without_its_text(
@@ -244,13 +278,25 @@ FAULTS: dict[str, tuple[Any, Any, str]] = {
     "no scope": (ROUTES, None, "has no scope.*Scope.claim.*Scope.public"),
     "a text as scope": (ROUTES, "sub", "has no scope"),
     "a claim without a name": (ROUTES, Scope.claim(), "names nothing"),
+    "a blank name": (ROUTES, Scope.claim("sub", ""), "names nothing"),
+    "a name that is no text": (ROUTES, Scope.claim(7), "names nothing"),  # type: ignore[arg-type]
+    "a field without a name": (ROUTES, Scope.authorizer(), "names nothing"),
     "a function that is none": (ROUTES, Scope.by("sub"), "has no function"),  # type: ignore[arg-type]
-    "no route": ({}, Scope.public(), "has no route"),
-    "a path alone": ({"/orders": "place-order"}, Scope.public(), "is no route; give a method"),
+    "no route": (
+        {},
+        Scope.public(),
+        r'- http\(\) has no route; give {"POST /orders": "place-order"}',
+    ),
+    "a path alone": (
+        {"/orders": "place-order"},
+        Scope.public(),
+        r"give a method \(POST, PUT, PATCH, DELETE\) and a path in which each field is named once, "
+        r"as 'POST /orders/\{order_id\}/cancel'",
+    ),
     "a method that changes nothing": ({"GET /o": "place-order"}, Scope.public(), "is no route"),
     "a field twice": ({"POST /{a}/{a}": "place-order"}, Scope.public(), "is no route"),
     "an unclosed field": ({"POST /{a": "place-order"}, Scope.public(), "is no route"),
-    "an unknown command": ({"POST /orders": "place"}, Scope.public(), "has no handler"),
+    "an unknown command": ({"POST /orders": "place"}, Scope.public(), "register one with @api.h"),
 }
 
 

@@ -4,14 +4,16 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
+from unittest.mock import ANY, Mock
 
+import boto3
 import pytest
 from msgspec.structs import replace
 
-from once import Answer, Commands, Policy, Refusal, Transaction
+from once import Answer, Commands, Policy, Problem, Refusal, Transaction
 from once.business_tables import Table
 from once.commands.answer import ANSWER_BYTES
-from once.commands.runner import MAX_KEY_BYTES
+from once.commands.runner import MAX_KEY_BYTES, CommandRuntime
 from once.effects.declaration import Effect
 from once.errors import (
     ConditionFailed,
@@ -28,6 +30,7 @@ from once.errors import (
     UnhandledRefusal,
     UnknownType,
 )
+from once.events.identity import command_key, key_hash
 from once.names import Metric
 from once.testing import FakeAws, answer_lost, cancelled, inject, never_sent, refused
 from tests.once.commands.shop import ORDER, ORDERS, Order, OrderId, PlaceOrder, api, shop
@@ -58,6 +61,36 @@ def test_a_command_takes_effect_once_and_is_answered_the_same(aws: FakeAws) -> N
     assert first.headers == {"content-type": "application/json", "location": "/orders/o-1"}
     assert aws.items(ORDERS) == [ORDER]
     assert [event["type"] for event in aws.published()] == ["order.placed"]
+
+
+def test_the_handler_sees_the_command_as_an_event() -> None:
+    seen: list[Any] = []
+    with small(lambda command, tx: seen.append(tx.event)) as aws:
+        aws.run("do", {"order_id": "a"}, key="k")
+    event = seen[0]
+    assert (event.id, event.source, event.type) == ("k", "/commands/small", "do")
+    assert event.data == {"order_id": "a"}
+
+
+ANSWERS: dict[str, tuple[Any, int, Any]] = {
+    "nothing": (None, 204, {}),
+    "a value": ("x", 200, {"content-type": "application/json"}),
+    "a problem": (Problem("t", 422), 422, {"content-type": "application/problem+json"}),
+    "a problem with another status": (Answer(Problem("t"), 410), 410, ANY),
+    "the largest": ("x" * (ANSWER_BYTES - 2), 200, ANY),
+}
+
+
+@pytest.mark.parametrize(("returned", "status", "headers"), ANSWERS.values(), ids=ANSWERS)
+def test_an_answer_has_the_status_of_its_kind(returned: Any, status: int, headers: Any) -> None:
+    with small(lambda command, tx: returned) as aws:
+        reply = aws.run("do", OrderId("a"))
+        assert (reply.status, reply.headers) == (status, headers)
+
+
+def test_problem_details_have_the_members_that_were_given() -> None:
+    members = {"type": "about:blank", "title": "t", "status": 409, "order": 1}
+    assert Problem("t", more={"order": 1}).members() == members
 
 
 def test_a_repeated_command_is_one_request(aws: FakeAws) -> None:
@@ -146,7 +179,8 @@ def test_a_handler_that_no_longer_finds_what_it_has_changed_is_answered(aws: Fak
     """Its second run raises a Refusal, for which the record has another answer."""
     aws.given(ORDERS, Order("o-1", 1))
     assert aws.run("cancel-order", OrderId("o-1")).status == 204
-    assert aws.run("cancel-order", OrderId("o-1")).refusal == "Unknown"
+    unknown = aws.run("cancel-order", OrderId("o-1"))
+    assert (unknown.status, unknown.value, unknown.refusal) == (409, {"unknown": "o-1"}, "Unknown")
 
 
 def test_an_error_of_the_handler_stores_nothing_and_the_next_attempt_runs_anew() -> None:
@@ -215,18 +249,22 @@ def test_a_lost_or_hindered_commit_ends_with_the_answer(aws: FakeAws, faults: li
     assert len(aws.items(ORDERS)) == len(aws.published()) == 1
 
 
+_UNTIL = "until the time was up; the command may be sent again under its key"
 HINDERED = {
-    "another request with the key": (cancelled("TransactionConflict", "None"), InProgress),
-    "another writer": (cancelled("None", "TransactionConflict"), Contention),
-    "no right": (refused("AccessDeniedException"), RequestRefused),
+    "another request with the key": (
+        cancelled("TransactionConflict", "None"),
+        *(InProgress, f"another request under this key was running, {_UNTIL}"),
+    ),
+    "another writer": (cancelled("None", "TransactionConflict"), Contention, _UNTIL),
+    "no right": (refused("AccessDeniedException"), RequestRefused, "AccessDenied"),
 }
 
 
-@pytest.mark.parametrize(("fault", "error"), HINDERED.values(), ids=HINDERED)
+@pytest.mark.parametrize(("fault", "error", "text"), HINDERED.values(), ids=HINDERED)
 def test_a_command_that_cannot_commit_in_time_stores_nothing(
-    aws: FakeAws, fault: Any, error: type[Exception]
+    aws: FakeAws, fault: Any, error: type[Exception], text: str
 ) -> None:
-    with pytest.raises(error) as raised, inject(aws._library, WRITE, *[fault] * 1000):
+    with pytest.raises(error, match=text) as raised, inject(aws._library, WRITE, *[fault] * 1000):
         api.run("place-order", ORDER, key="k", scope="s", seconds=5)
     assert type(raised.value) is error
     assert aws.items("dedup") == aws.items(ORDERS) == []
@@ -255,8 +293,133 @@ def test_a_read_item_that_changes_runs_the_handler_again() -> None:
         assert runs[:2] == [0, 7]
 
 
+@pytest.mark.parametrize(("seen", "runs"), [(5, 2), (0, 1)])
+def test_a_refusal_that_depends_on_what_was_read_commits_only_if_that_still_holds(
+    seen: int, runs: int
+) -> None:
+    """Another writer fills the stock after it was read."""
+    commands, ran = Commands("small"), list[int]()
+
+    @commands.handles("do", OrderId)
+    def do(command: OrderId, tx: Transaction) -> str:
+        found = tx.get(PLAIN, {"order_id": "stock"}) or {}
+        ran.append(int(found.get("n", 0)))
+        if len(ran) == 1 and seen:
+            tables.given("orders", {"order_id": "stock", "n": seen, "once_commit": "other"})
+        if not ran[-1]:
+            raise Gone
+        return "taken"
+
+    @commands.rejects(Gone)
+    def gone(command: OrderId, refusal: Gone, tx: Transaction) -> str:
+        return type(refusal).__name__
+
+    with FakeAws(commands, {"orders": "order_id"}, deliveries=1) as tables:
+        tables.given("orders", {"order_id": "stock", "n": 0, "once_commit": "first"})
+        assert tables.run("do", OrderId("a")).value == ("taken" if seen else "Gone")
+        assert len(ran) == runs
+
+
+def test_a_refusal_by_a_condition_commits_without_what_was_read() -> None:
+    """What the handler read is not the reason: it may change, and the refusal holds."""
+    commands = Commands("small")
+
+    @commands.handles("do", OrderId)
+    def do(command: OrderId, tx: Transaction) -> None:
+        tx.get(PLAIN, {"order_id": "price"})
+        tables.given("orders", {"order_id": "price", "once_commit": "other"})
+        unknown = {"order_id": "unknown"}
+        tx.delete(PLAIN, unknown, condition="attribute_exists(order_id)", otherwise=Gone())
+
+    @commands.rejects(Gone)
+    def gone(command: OrderId, refusal: Gone, tx: Transaction) -> str:
+        tx.put(PLAIN, {"order_id": "refused"})
+        return "gone"
+
+    with FakeAws(commands, {"orders": "order_id"}, deliveries=1) as tables:
+        assert tables.run("do", OrderId("a")).value == "gone"
+
+
+def test_a_refusal_whose_answer_is_refused_is_an_error() -> None:
+    commands = Commands("small")
+
+    @commands.handles("do", OrderId)
+    def do(command: OrderId, tx: Transaction) -> None:
+        raise Gone(command.order_id)
+
+    @commands.rejects(Gone)
+    def gone(command: OrderId, refusal: Gone, tx: Transaction) -> None:
+        if command.order_id == "at once":
+            raise Gone("again")
+        tx.delete(PLAIN, {"order_id": "b"}, condition="attribute_exists(order_id)", otherwise=AGAIN)
+
+    with FakeAws(commands, {"orders": "order_id"}) as aws:
+        for name in ("at once", "by its condition"):
+            with pytest.raises(UnhandledRefusal, match=r"Gone\('again'\)"):
+                aws.run("do", OrderId(name))
+        assert aws.items("dedup") == []
+
+
+def test_pauses_grow_with_each_attempt(aws: FakeAws, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("random.uniform", lambda low, high: high)
+    runs = iter(range(3))
+
+    def place(command: PlaceOrder, tx: Transaction) -> None:
+        tx.get(PLAIN, {"order_id": "a"})
+        if next(runs, None) is not None:
+            aws.given("orders", {"order_id": "a", "once_commit": str(len(aws.slept))})
+        tx.put(PLAIN, {"order_id": "a"})
+
+    changing = replace(api.handlers["place-order"], function=place)
+    monkeypatch.setitem(api.handlers, "place-order", changing)
+    api.run("place-order", ORDER, key="k", scope="s")
+    assert aws.slept == [0.025, 0.05, 0.1]
+
+
+def test_data_of_an_event_that_is_too_large_for_it_is_stored_before_the_commit() -> None:
+    def do(command: OrderId, tx: Transaction) -> None:
+        tx.publish("done", {"text": "y" * 300_000})
+
+    options: dict[str, Any] = {"claim_bucket": "claims", "max_body_bytes": 400_000}
+    with small(do, publishes=("done",), **options) as aws:
+        aws.run("do", OrderId("a"))
+        [event] = aws.published()
+        bucket, _, key = str(event["dataref"]).removeprefix("s3://").partition("/")
+        stored = boto3.client("s3", "us-east-1").get_object(Bucket=bucket, Key=key)
+        assert json.loads(stored["Body"].read()) == {"text": "y" * 300_000}
+        assert "/small/" in key
+
+
+def test_data_over_the_largest_object_is_refused() -> None:
+    def do(command: OrderId, tx: Transaction) -> None:
+        tx.publish("done", {"text": "y" * 300_000})
+
+    options: dict[str, Any] = {"claim_bucket": "claims", "max_body_bytes": 300_000}
+    with small(do, publishes=("done",), **options) as aws:
+        with pytest.raises(TooLarge):
+            aws.run("do", OrderId("a"))
+        assert aws.items("dedup") == []
+
+
+def test_a_deployed_function_has_the_clients_that_it_needs(
+    aws: FakeAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = api.runner.runtime.settings
+    monkeypatch.setattr(boto3, "client", client := Mock())
+    plain = CommandRuntime.of(settings, region="eu-west-1")
+    client.assert_called_once_with("dynamodb", "eu-west-1", config=ANY)
+    assert (plain.s3, plain.logger.service) == (None, "checkout")
+    with_bucket = CommandRuntime.of(replace(settings, claim_bucket="b"), region="eu-west-1")
+    assert with_bucket.s3 is not None
+    with_bucket.s3.get_object(Bucket="b", Key="k")
+    client.assert_called_with("s3", "eu-west-1", config=ANY)
+
+
 class Gone(Refusal):
-    """A refusal without an answer of its own."""
+    """A refusal, in some tests without an answer of its own."""
+
+
+AGAIN = Gone("again")
 
 
 def _performing(command: OrderId, tx: Transaction) -> None:
@@ -273,18 +436,33 @@ def _failing(command: OrderId, tx: Transaction) -> None:
 
 
 WRONG: dict[str, tuple[Any, type[Exception], str]] = {
-    "an effect": (_performing, InvalidWrite, "performs no effect.*publish an event"),
+    "an effect": (
+        _performing,
+        InvalidWrite,
+        "^a command performs no effect.* publish an event, and let",
+    ),
     "a refusal without an answer": (_refusing, UnhandledRefusal, "Gone"),
     "a condition without otherwise": (_failing, ConditionFailed, "Update on orders"),
     "too large": (
         lambda c, tx: "x" * ANSWER_BYTES,
         InvalidWrite,
-        f"has {ANSWER_BYTES + 2} bytes, and a record keeps {ANSWER_BYTES}",
+        f"has {ANSWER_BYTES + 2} bytes, and a record keeps {ANSWER_BYTES}: answer with an id",
     ),
     "no JSON": (lambda c, tx: object(), InvalidWrite, "no form in JSON"),
-    "a server error": (lambda c, tx: Answer("x", 503), InvalidWrite, "raise an error"),
-    "no status": (lambda c, tx: Answer("x", 299), InvalidWrite, "from 200 to 499"),
+    "a server error": (lambda c, tx: Answer("x", 500), InvalidWrite, "repeated. To have the com"),
+    "no status": (
+        lambda c, tx: Answer("x", 299),
+        InvalidWrite,
+        "^the status.* HTTP from 200 to 499",
+    ),
     "content without content": (lambda c, tx: Answer("x", 204), InvalidWrite, "return None"),
+    "content to reset": (lambda c, tx: Answer("x", 205), InvalidWrite, "return None"),
+    "content as before": (lambda c, tx: Answer("x", 304), InvalidWrite, "return None"),
+    "a header that is no text": (
+        lambda c, tx: Answer("x", headers={"a": 1}),  # type: ignore[dict-item]
+        InvalidWrite,
+        r"^a header of an answer is no name and value in ASCII \(RFC 9110\)",
+    ),
     "a header in two lines": (
         lambda c, tx: Answer("x", headers={"location": "/a\r\nset-cookie: b"}),
         InvalidWrite,
@@ -295,7 +473,7 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "a header of the connection": (
         lambda c, tx: Answer("x", headers={"Content-Length": "1"}),
         InvalidWrite,
-        "leave it out",
+        "the header content-length is not an answer's: leave it out",
     ),
 }
 
@@ -319,28 +497,40 @@ def test_an_answer_and_events_that_are_too_large_together_are_refused() -> None:
         aws.run("do", OrderId("a"))
 
 
-REFUSED: dict[str, tuple[dict[str, Any], type[Exception]]] = {
-    "an unknown command": ({"name": "place"}, UnknownType),
-    "no key": ({"key": ""}, NoKey),
-    "a blank key": ({"key": " "}, NoKey),
-    "a key that is no text": ({"key": 7}, NoKey),
-    "a lone surrogate in the key": ({"key": "\ud800"}, NoKey),
-    "a lone surrogate in the scope": ({"scope": "\ud800"}, NoKey),
-    "a long key": ({"key": "k" * (MAX_KEY_BYTES + 1)}, TooLarge),
-    "no scope": ({"scope": ""}, NoKey),
-    "data of another model": ({"data": {"order_id": "o-1"}}, InvalidData),
-    "data with NaN": ({"data": {**ORDER, "amount": float("nan")}}, InvalidData),
-    "data that is no JSON": ({"data": {"order_id": object()}}, InvalidData),
-    "a lone surrogate in the data": ({"data": {**ORDER, "sent_at": "\ud800"}}, InvalidData),
+REFUSED: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
+    "an unknown command": ({"name": "place"}, UnknownType, "checkout has no command of this name"),
+    "no key": ({"key": ""}, NoKey, "the key of a command is a text that is not blank"),
+    "a blank key": ({"key": " "}, NoKey, "the key of"),
+    "a key that is no text": ({"key": 7}, NoKey, "the key of"),
+    "a lone surrogate in the key": (
+        {"key": "\ud800"},
+        *(NoKey, "^key and scope of a command are Unicode text"),
+    ),
+    "a lone surrogate in the scope": ({"scope": "\ud800"}, NoKey, "Unicode text"),
+    "a long key": ({"key": "k" * (MAX_KEY_BYTES + 1)}, TooLarge, f"{MAX_KEY_BYTES} bytes in UTF-8"),
+    "no scope": ({"scope": ""}, NoKey, "the scope of"),
+    "data of another model": ({"data": {"order_id": "o-1"}}, InvalidData, "amount"),
+    "data with NaN": (
+        {"data": {**ORDER, "amount": float("nan")}},
+        *(InvalidData, "the data of place-order is not strict JSON"),
+    ),
+    "data that is no JSON": (
+        {"data": {"order_id": object()}},
+        *(InvalidData, "the data of place-order has no form in JSON"),
+    ),
+    "a lone surrogate in the data": (
+        {"data": {**ORDER, "sent_at": "\ud800"}},
+        *(InvalidData, "place-order does not fit PlaceOrder"),
+    ),
 }
 
 
-@pytest.mark.parametrize(("change", "error"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize(("change", "error", "text"), REFUSED.values(), ids=REFUSED)
 def test_a_request_that_cannot_be_a_command_is_refused(
-    aws: FakeAws, change: dict[str, Any], error: type[Exception]
+    aws: FakeAws, change: dict[str, Any], error: type[Exception], text: str
 ) -> None:
     given = {"name": "place-order", "data": ORDER, "key": "k", "scope": "s", **change}
-    with pytest.raises(error):
+    with pytest.raises(error, match=text):
         api.run(given.pop("name"), given.pop("data"), **given)
     assert aws.items("dedup") == []
 
@@ -383,4 +573,57 @@ def test_each_end_is_counted_without_key_or_scope(
     [line] = map(json.loads, text.splitlines())
     assert line[metric] == [1.0]
     assert len(line[Metric.COMMAND_MS]) == 1
+    assert line["command"] == {**given, **change}.get("name", "place-order")
     assert not {"alice", "first", "second"} & {*text.replace('"', " ").split()}
+
+
+def test_the_time_of_a_command_and_the_hash_of_its_key_are_reported(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def do(command: OrderId, tx: Transaction) -> None:
+        tables.time = 1_800_000_000.5123456
+
+    with small(do) as tables:
+        tables.time = 1_800_000_000.0
+        tables.run("do", OrderId("a"), key="k")
+        [record] = tables.items("dedup")
+    line = json.loads(capsys.readouterr().out.splitlines()[0])
+    assert line[Metric.COMMAND_MS] == [512.346]
+    assert line["key_hash"] == key_hash(str(record["pk"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "text"),
+    [
+        ("do", ValueError("x"), "ValueError"),
+        ("do", Gone(), "UnhandledRefusal"),
+        ("un", None, "Unk"),
+    ],
+)
+def test_a_failed_command_is_logged_by_the_hash_of_its_key(
+    name: str, error: Exception | None, text: str
+) -> None:
+    def do(command: OrderId, tx: Transaction) -> None:
+        raise error or AssertionError
+
+    with small(do) as aws:
+        runner = vars(aws._consumer)["runner"]
+        runner.runtime = replace(runner.runtime, logger=(logger := Mock()))
+        with pytest.raises((ValueError, OnceError)):
+            aws.run(name, OrderId("a"), key="k")
+    hashed = key_hash(command_key("small", scope="test", command="do", key="k"))
+    fields = {
+        "command": name,
+        "key_hash": hashed if name == "do" else "",
+        "error": ANY,
+    }
+    logger.warning.assert_called_once_with("command failed", extra=fields)
+    assert logger.warning.call_args.kwargs["extra"]["error"].startswith(text)
+
+
+def test_a_command_is_answered_though_its_figures_cannot_be_reported(
+    aws: FakeAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = replace(api.runner.runtime, metrics=Mock(report=Mock(side_effect=OSError)))
+    monkeypatch.setattr(api.runner, "runtime", runtime)
+    assert api.run("place-order", ORDER, key="k", scope="s").status == 201

@@ -43,7 +43,7 @@ def list_command(
     service: terminal.ServiceOption = "once",
     as_json: terminal.JsonOption = False,
 ) -> None:
-    """Show the pending effects, the oldest first, among the records that are read.
+    """Show the pending effects, the unknown and the oldest first, among the records read.
 
     No index has them: the command scans the dedup table, up to --limit records. Most of them end
     by themselves, with the next delivery of their message.
@@ -58,15 +58,14 @@ def list_command(
         return
     if found.effects:
         now = datetime.now(UTC)
-        columns = ("age", "effect", "standing", "lease until", "provider key", "dedup key")
-        shown = terminal.table(*columns, show_lines=True)
-        for one in found.effects:
-            age = one["since"] and terminal.format_age(now - one["since"])
-            lease = one["lease_until"] and terminal.format_time(one["lease_until"])
-            cells = (age, one["effect"], one["standing"], lease, one["provider_key"], one["key"])
-            shown.add_row(*(terminal.single_line(each or terminal.UNKNOWN) for each in cells))
-        terminal.console.print(shown)
-    terminal.console.print(terminal.counted(len(found.effects), "pending effect"), soft_wrap=True)
+        for one in found.effects:  # a line each, which is not cut: a key can be copied
+            age = terminal.format_age(now - one["since"]) if one["since"] else terminal.UNKNOWN
+            cells = (one["standing"] or terminal.UNKNOWN, age, one["effect"] or terminal.UNKNOWN)
+            line = "  ".join(f"{terminal.single_line(each):<9}" for each in cells)
+            style = "red" if one["standing"] == Standing.UNKNOWN else ""
+            told = f"{line}  {terminal.single_line(one['key'])}"
+            terminal.console.print(told, style=style, soft_wrap=True)
+    terminal.console.print(found.summary, soft_wrap=True)
     if found.note:
         terminal.console.print(f"note: {found.note}", soft_wrap=True)
 
@@ -160,6 +159,19 @@ class PendingList:
     left: int
 
     @property
+    def summary(self) -> str:
+        """Their number: the unknown ones, which may have been done, and the others."""
+        unknown = sum(one["standing"] == Standing.UNKNOWN for one in self.effects)
+        told = terminal.counted(len(self.effects), "pending effect")
+        if not self.effects:
+            return told
+        return (
+            f"{told}: {unknown} unknown, which may have been done: find out at the provider if the "
+            f"message is a dead letter; {len(self.effects) - unknown} that end by themselves, with "
+            "the next delivery"
+        )
+
+    @property
     def note(self) -> str | None:
         """A remark on records that were not read; None if all were."""
         if not self.left:
@@ -196,7 +208,14 @@ def list_pending(table: dedup_records.DedupRecordReader, most: int = MAX_READ) -
         }
         for item in found.items
     ]
-    effects.sort(key=lambda one: (one["since"].timestamp() if one["since"] else 0.0, one["key"]))
+    # Unknown ones first, and of each kind the oldest.
+    effects.sort(
+        key=lambda one: (
+            one["standing"] != Standing.UNKNOWN,
+            one["since"].timestamp() if one["since"] else 0.0,
+            one["key"],
+        )
+    )
     left = 0 if found.complete else max(1, table.approximate_count() - found.read)
     return PendingList(effects, found.read, left)
 

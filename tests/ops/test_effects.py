@@ -30,6 +30,20 @@ PENDING: dict[str, Any] = {
 }
 
 
+def test_unknown_effects_come_first_on_a_line_each(cloud: Cloud) -> None:
+    now = time.time()
+    for number, standing in enumerate(("not-done", "unknown")):
+        effect: dict[str, Any] = {"effect": {"S": "charge"}, "standing": {"S": standing}}
+        pk = f"orders#event#/shop#{number}"
+        state: dict[str, Any] = {"state": {"S": "pending"}}
+        cloud.put_record(pk, now - 60 * (2 - number), now, **state, **effect)
+    first, second, summary = stdout_of("effects", "list").splitlines()
+    assert first.split() == ["unknown", "1", "min", "charge", "orders#event#/shop#1"]
+    assert second.startswith("not-done")
+    assert max(map(len, (first, second))) <= 80
+    assert summary.startswith("2 pending effects: 1 unknown")
+
+
 def test_pending_effects_are_listed_oldest_first(cloud: Cloud) -> None:
     commit(cloud, "orders#young", age=1, **PENDING)
     commit(cloud, "orders#old", age=9, **PENDING)

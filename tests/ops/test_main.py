@@ -206,9 +206,11 @@ def arguments(shop: Shop, command: str) -> tuple[object, ...]:
             shop.dead_letter(note("late") | {"time": "2020-01-01T00:00:00Z"}, error=ValueError())
             return ("--yes", "--rate", 1000)
         case "dlq purge":
-            return ("--yes",)
+            return ("--yes", "--why", "tidy")
         case "dlq import":
-            assert run("dlq", "purge", "--yes", "--export", "purged").exit_code == 0
+            assert (
+                run("dlq", "purge", "--yes", "--why", "tidy", "--export", "purged").exit_code == 0
+            )
             return ("purged", "--yes")
         case "outbox republish":
             return (*REPUBLISH[2:], "2h")

@@ -268,6 +268,7 @@ def plan_purge(request: Request, form: FormData) -> Job:
         work=work,
         undo="An import of the files puts the messages back; their keys are known for weeks.",
         deletes=True,
+        needs_reason=True,
         back=back,
     )
 

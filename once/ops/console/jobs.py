@@ -90,6 +90,7 @@ class Job:
         work: does it; takes the operator's reason and the progress to advance.
         groups: what the dry run found, by verdict.
         instead: another plan that may be meant, as with a box that was not ticked.
+        needs_reason: whether it is refused without the operator's reason.
         fails_again: whether messages that it sends would be dead-lettered again.
         back: path of the page to return to, below the console's root.
     """
@@ -102,6 +103,7 @@ class Job:
     groups: Sequence[PlanGroup] = ()
     instead: NextStep | None = None
     deletes: bool = False
+    needs_reason: bool = False
     fails_again: bool = False
     back: str = ""
     phase: JobPhase = JobPhase.PLANNED
@@ -176,8 +178,11 @@ def job_page(request: Request) -> Response:
 async def start_job(request: Request) -> Response:
     """Run a confirmed job, and return to its page."""
     form, job = await request.form(), _found(request)
+    why = str(form.get("why") or "").strip() or None
+    if job.needs_reason and why is None:
+        raise BadParameter("say why: the operator log keeps it", param_hint="--why")
     state_of(request).started.append(job)
-    job.start(str(form.get("why") or "").strip() or None)
+    job.start(why)
     return _to_page(request, request.path_params["job_id"])
 
 

@@ -9,7 +9,7 @@ from math import inf
 
 from once.names import UNROUTED, Metric
 from once.ops import status, terminal
-from once.ops.aws.function_figures import MINUTES, read_figures
+from once.ops.aws.function_figures import MINUTES, Figures, read_figures
 from once.ops.console.dead_letter_pages import (
     MessageRow,
     failure_groups,
@@ -128,10 +128,19 @@ def overview_page(request: Request) -> Response:
             messages = found.known[0].rows if found.known else ()
     begin = now.replace(second=0, microsecond=0) - timedelta(minutes=MINUTES - 1)
 
-    def chart(name: str, minutes: list[float]) -> BarChart:
-        values = [sum(minutes[at : at + _BAR_MINUTES]) for at in range(0, MINUTES, _BAR_MINUTES)]
-        label = f"{name} in the last hour, a bar for five minutes: {sum(values):g} in all"
-        return BarChart(values, label, begin, begin + timedelta(minutes=MINUTES))
+    def charts(function: str, found: Figures) -> list[BarChart]:
+        """Return the charts of a row, on one scale."""
+        rows = {name: found.minutes(function, some) for name, some in COLUMNS.items()}
+        bars = {
+            name: [sum(each[at : at + _BAR_MINUTES]) for at in range(0, MINUTES, _BAR_MINUTES)]
+            for name, each in rows.items()
+        }
+        scale, end = max(map(max, bars.values())), begin + timedelta(minutes=MINUTES)
+        label = "{} in the last hour, a bar for five minutes: {:g} in all"
+        return [
+            BarChart(each, label.format(name, sum(each)), begin, end, scale, name.lower())
+            for name, each in bars.items()
+        ]
 
     def depth_chart(consumer: str) -> BarChart:
         depths = state.depths(consumer)
@@ -153,11 +162,6 @@ def overview_page(request: Request) -> Response:
         rows=rows,
         depths={row.consumer: depth_chart(row.consumer) for row in rows},
         columns=[*COLUMNS],
-        activity={
-            name: [chart(title, known.minutes(function, some)) for title, some in COLUMNS.items()]
-            for name, function in functions.items()
-        }
-        if known
-        else {},
+        activity={name: charts(of, known) for name, of in functions.items()} if known else {},
         source=known.source if known else None,
     )

@@ -1,6 +1,7 @@
 """Rendering of pages from Jinja's templates, which escape every value; bar charts as SVG."""
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -48,13 +49,16 @@ class BarChart:
     """A chart of values, 0 or more, at equal distances, the oldest first.
 
     The label says in words what it shows, for those who do not see it. The bars lie between `begin`
-    and `end`.
+    and `end`. Charts side by side share a `scale`, the value of the highest bar. The class of their
+    colour is `kind`.
     """
 
     values: Sequence[float]
     label: str
     begin: datetime
     end: datetime
+    scale: float = 0
+    kind: str = ""
 
     @property
     def most(self) -> float:
@@ -137,6 +141,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
         place=console.place,
         read_only=console.read_only,
         navigation=NAVIGATION,
+        command=command_of(request, console.deployment.service) if status == 200 else None,
     )
     return HTMLResponse(text, status_code=status)
 
@@ -155,6 +160,39 @@ def _html(request: Request, found: Explanation) -> Markup:
 
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     return Markup(markdown.render(found.linked(link)))  # noqa: S704, the text is this library's
+
+
+_COMMANDS = {
+    "overview": "status",
+    "retries": "retries",
+    "dead-letters": "dlq list",
+    "dead-letter-list": "dlq list",
+    "dead-letter": "dlq show",
+    "message": "trace",
+    "effects": "effects list",
+    "outbox": "outbox republish --dry-run --since 1h",
+    "webhooks": "webhooks list",
+    "webhook": "webhooks show",
+    "documentation": "explain",
+}
+"""The command that shows the same as a page, by its route."""
+_ARGUMENTS = ("key", "subject")
+"""Parameters of an address that are arguments of the command; of a list, an option."""
+
+
+def command_of(request: Request, service: str) -> str | None:
+    """Return the command that shows in a terminal what a page shows, with the page's filter."""
+    command = _COMMANDS.get(getattr(request.scope.get("route"), "name", ""))
+    if command is None:
+        return None
+    given = {k: v for k, v in request.query_params.items() if v and k != "page"}
+    given |= {k: str(v) for k, v in request.path_params.items() if k != "path"}
+    named = [given.pop("message_id")] if "message_id" in given else []
+    if command.split()[-1] != "list":
+        named += [given.pop(name) for name in _ARGUMENTS if name in given]
+    options = [part for name, value in given.items() for part in (f"--{name}", value)]
+    scope = [] if command == "explain" else ["--service", service]
+    return shlex.join(["once", *command.split(), *named, *options, *scope])
 
 
 def below_root(request: Request, name: str, **parts: str) -> str:

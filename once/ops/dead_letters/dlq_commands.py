@@ -94,16 +94,19 @@ def show(
 def redrive(request: RedriveRequest, how: ChangeOptions) -> None:
     """Send dead letters back to the queue of their consumer, with their key and their history.
 
-    A dead letter that needs a person stays. Without a MESSAGE_ID or a filter, those that
-    would fail again stay as well. Each one is sent first and deleted afterwards. The
-    command can therefore be stopped at any time and run again: the consumer recognises
-    a message that was sent twice as a duplicate.
+    A dead letter that needs a person stays. One that would fail again is sent if it is
+    named, with --returning, or if a filter selects it and the plan was confirmed: with
+    --yes it stays. Each one is sent first and deleted afterwards. The command can
+    therefore be stopped at any time and run again: the consumer recognises a message
+    that was sent twice as a duplicate.
 
     With --yes, the dead letters are sent while they are read.
     """
     _check_options(request, how)
     deployment = find_deployment(request.service)
-    returning_too = request.returning or request.is_chosen
+    # Whoever sees no plan has not seen that they would fail again.
+    seen = request.is_chosen and not how.yes
+    returning_too = request.returning or bool(request.message_ids) or seen
     with open_redrive(deployment, request, returning_too=returning_too) as job:
         pages: MessageBatches = request.pages(job.walk)
         if request.edit:
@@ -253,7 +256,10 @@ def purge(
         ),
     ] = None,
 ) -> None:
-    """Export dead letters to a file, and delete them; `dlq import` puts them back."""
+    """Export dead letters to a file, and delete them; `dlq import` puts them back.
+
+    With --yes, without a MESSAGE_ID and a filter, it needs a reason: --why.
+    """
 
     def exported(file: Path, messages: Sequence[DeadLetter]) -> None:
         if not how.as_json:
@@ -261,6 +267,9 @@ def purge(
 
     names = message_ids or []
     message_filter = options.message_filter(names)
+    chosen = names or options.consumer or message_filter != queue_walk.MessageFilter()
+    if how.yes and not (chosen or how.why or how.dry_run):
+        raise BadParameter("say why every dead letter is purged, or filter", param_hint="--why")
     deployment = find_deployment(options.service)
     with options.search(deployment) as walk:
         messages = _read(queue_walk.selected_messages(walk, names, message_filter))

@@ -64,7 +64,7 @@ class RedriveRequest(queue_walk.SearchOptions):
         bool,
         Option(
             "--returning",
-            help="Without a filter and a MESSAGE_ID: send also what would be dead-lettered again.",
+            help="Send also what would be dead-lettered again.",
         ),
     ] = False
     rate: Annotated[float, Option(min=0.1, help="Maximum number of messages a second.")] = 10

@@ -332,10 +332,12 @@ def exports() -> list[Path]:
 
 
 def test_export_can_be_imported_again(
-    browser: TestClient, shop: Shop, plan: Plan, confirm: Confirm
+    browser: TestClient, state: ConsoleState, shop: Shop, plan: Plan, confirm: Confirm
 ) -> None:
     shop.fail("a", "b")
     job = plan("dead-letters/purge", consumer="orders")
+    assert "say why" in browser.post(f"{page_of(state, job)}/start").text
+    assert job.phase is JobPhase.PLANNED
     assert str(Path("once-exports").resolve()) in job.plan[0]
     assert (exports(), job.changes) == ([], 2)
     shop.fail("c")  # arrives after the dry run, and stays

@@ -16,11 +16,12 @@ from once.effects.declaration import Policy
 from once.names import RELAY, Metric, Outcome, Reason, Record
 from once.ops.aws.deployment import Deployment
 from once.ops.aws.function_figures import MINUTES, read_figures
-from once.ops.console import operator_log_page
+from once.ops.console import operator_log_page, outbox_page
 from once.ops.console.jobs import JobPhase
 from once.ops.console.overview_page import METRICS
 from once.ops.console.state import ConsoleState
 from once.ops.operator_changes import logged_change
+from tests.docs.test_commands import unknown_words
 from tests.ops.checkout import FIGURES, SCOPE, SECRET, Door, some_requests
 from tests.ops.cloud import OPERATOR_LOG, Cloud
 from tests.ops.console.conftest import confirmed, page_of, planned
@@ -55,6 +56,39 @@ def test_the_overview_shows_each_queue_and_each_consumer(browser: TestClient, cl
     assert text.count(' class="stuck"') == 1
     assert "Committed in the last hour, a bar for five minutes: 3 in all" in text
     assert "Duplicates in the last hour, a bar for five minutes: 2 in all" in text
+
+
+def test_the_charts_of_a_row_have_one_scale_and_failures_their_colour(browser: TestClient) -> None:
+    log_metrics(metric_line(Committed=8, Quarantined=2))
+    text = browser.get("").text
+    heights = [
+        chart.partition('height="')[2].partition('"')[0] for chart in text.split("<rect")[1:]
+    ]
+    assert heights == ["32.0", "8.0"]
+    assert 'class="chart failures"' in text
+
+
+PAGES = {
+    "": "once status --service once",
+    "retries": "once retries --service once",
+    "dead-letters?reason=permanent&key=a b": (
+        "once dlq list --reason permanent --key 'a b' --service once"
+    ),
+    "dead-letters/letters?page=2&consumer=orders": "once dlq list --consumer orders --service once",
+    "message?key=4711&source=/shop": "once trace 4711 --source /shop --service once",
+    "effects": "once effects list --service once",
+}
+
+
+@pytest.mark.parametrize(("path", "command"), PAGES.items())
+def test_a_page_names_the_command_that_shows_the_same(
+    browser: TestClient, saga: Saga, path: str, command: str
+) -> None:
+    saga.order("4711")
+    assert f"<code>{html.escape(command, quote=False)}</code>" in html.unescape(
+        browser.get(path).text
+    )
+    assert unknown_words(command.removeprefix("once ")) == []
 
 
 def test_figures_of_the_logs_are_summed_by_minute(cloud: Cloud) -> None:
@@ -190,6 +224,17 @@ def test_events_without_a_record_at_a_consumer_are_marked(saga: Saga, browser: T
     assert "dead-letters?consumer=outbox_relay" in text
     assert "recorded at 3 of 3" in text
     assert "recorded at 1 of 1" in text
+
+
+def test_an_outbox_of_which_a_part_was_read_is_not_called_safe(
+    browser: TestClient, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox_page, "MAX_READ", 1)
+    for key in ("orders#a", "orders#b"):
+        commit_each(cloud, key, age=0.1)
+    text = browser.get("outbox").text
+    assert "Nothing needs you" not in text
+    assert "were not looked at" in text
 
 
 def test_a_waiting_event_and_hostile_outboxes_are_text(saga: Saga, browser: TestClient) -> None:

@@ -32,6 +32,14 @@ def exported(file: str | Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(file).read_text().splitlines()]
 
 
+def test_a_purge_of_everything_without_a_question_needs_a_reason(shop: Shop) -> None:
+    shop.fail("a")
+    assert "say why" in support.stderr_of("dlq", "purge", "--yes", code=2)
+    assert len(shop.dead_letters()) == 1
+    support.stdout_of("dlq", "purge", "--yes", "--reason", "retries-exhausted")
+    assert shop.dead_letters() == []
+
+
 def test_file_of_its_owner_is_on_the_disk_before_messages_are_deleted(
     unread: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,7 +53,7 @@ def test_file_of_its_owner_is_on_the_disk_before_messages_are_deleted(
     monkeypatch.setattr(os, "fsync", noted)
     support.answer_with("sqs.DeleteMessageBatch", lambda params: steps.append("delete"))
     unread.dead_letter("[")
-    support.stdout_of("dlq", "purge", "--yes", "--export", "out")
+    support.stdout_of("dlq", "purge", "--yes", "--why", "tidy", "--export", "out")
     assert steps == ["fsync", "fsync", "delete"]
     assert len(exported("out")) == 2
     assert Path("out").stat().st_mode & 0o777 == 0o600
@@ -58,7 +66,7 @@ TRACE = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sample
     "commands",
     [
         [("redrive", "--yes", "--returning")],
-        [("purge", "--yes", "--export", "out"), ("import", "--yes", "out")],
+        [("purge", "--yes", "--why", "tidy", "--export", "out"), ("import", "--yes", "out")],
     ],
     ids=["redrive", "import"],
 )
@@ -78,7 +86,7 @@ def test_a_message_keeps_its_trace_header(shop: Shop, commands: list[tuple[str, 
 def test_without_a_file_name_each_consumer_has_a_file_that_git_ignores(unread: Shop) -> None:
     subprocess.run(["git", "init", "--quiet"], check=True)
     unread.cloud.bury(RELAY, "event")
-    output = support.stdout_of("dlq", "purge", "--yes")
+    output = support.stdout_of("dlq", "purge", "--yes", "--why", "tidy")
     files = sorted(Path("once-exports").glob("*.jsonl"))
     assert [file.name.split("-")[1] for file in files] == ["orders", RELAY]
     for file in files:
@@ -95,7 +103,7 @@ def test_without_a_file_name_each_consumer_has_a_file_that_git_ignores(unread: S
 def test_no_message_is_deleted_if_the_file_cannot_be_written(unread: Shop) -> None:
     Path("exists").write_text("precious")
     for file in ("exists", "no/such/folder/out"):
-        said = support.stderr_of("dlq", "purge", "--yes", "--export", file)
+        said = support.stderr_of("dlq", "purge", "--yes", "--why", "tidy", "--export", file)
         assert "nothing was deleted; name another file" in said
     assert Path("exists").read_text() == "precious"
     assert unread.hidden() == 0
@@ -170,7 +178,7 @@ def test_message_whose_hold_ends_after_the_export_is_not_deleted(
         return export(*arguments)
 
     monkeypatch.setattr("once.ops.dead_letters.export.export", slowly)
-    said = support.stderr_of("dlq", "purge", "--yes", "--export", "out")
+    said = support.stderr_of("dlq", "purge", "--yes", "--why", "tidy", "--export", "out")
     assert "its hold ended before it was deleted" in said
     assert len(exported("out")) == 1
     assert len(unread.dead_letters()) == 1
@@ -180,7 +188,7 @@ def test_message_that_was_not_deleted_is_reported(unread: Shop) -> None:
     unread.dead_letter("[")
     support.fail_entries("sqs.DeleteMessageBatch", support.REFUSED_ENTRY, 0)
     kept = unread.dead_letters()[0].message_id
-    said = support.stderr_of("dlq", "purge", "--yes", "--export", "out")
+    said = support.stderr_of("dlq", "purge", "--yes", "--why", "tidy", "--export", "out")
     assert f"{kept}: InvalidParameter too odd" in said
     assert len(exported("out")) == 2
 
@@ -190,7 +198,7 @@ FILE = "purged.jsonl"
 
 def export_all() -> None:
     """Export every dead letter and delete it."""
-    support.stdout_of("dlq", "purge", "--yes", "--export", FILE)
+    support.stdout_of("dlq", "purge", "--yes", "--why", "tidy", "--export", FILE)
 
 
 def import_(*options: object) -> dict[str, str]:

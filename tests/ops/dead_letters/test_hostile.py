@@ -72,7 +72,7 @@ def test_redrive_sends_any_message_or_says_why_not(mess: Mess, shop: Shop) -> No
 
 def test_purge_exports_any_message_and_import_puts_it_back(mess: Mess, tmp_path: Path) -> None:
     file, ids = tmp_path / "exported.jsonl", mess.fill()
-    ended("dlq", "purge", "--yes", "--export", file)
+    ended("dlq", "purge", "--yes", "--why", "tidy", "--export", file)
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert sorted(line["message_id"] for line in lines) == sorted(ids)
     assert mess.left() == 0

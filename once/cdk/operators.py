@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
-from aws_cdk import Stack
+from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
@@ -25,7 +25,7 @@ from once.cdk.permissions import (
 )
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
-from once.names import PRODUCER_OBJECTS
+from once.names import LIVE_ALIAS, PRODUCER_OBJECTS
 from once.settings import ITEM_RECORD_PREFIX
 from once.webhooks.captured_webhook import BY_TIME
 
@@ -225,7 +225,16 @@ def _reads(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatem
     yield allow("ReadDepth", ["sqs:GetQueueAttributes"], *depth)
     yield allow("ReadLetters", _READ_DEAD_LETTERS, *dead_letters)
     yield allow("ReadLogs", ["logs:FilterLogEvents"], *logs)
-    aliases = [consumer.alias.function_arn for consumer in consumers]
+    # By its name: the function of another tool has no alias here.
+    aliases = [
+        Stack.of(each.log_group).format_arn(
+            service="lambda",
+            resource="function",
+            resource_name=f"{each.full_name}:{LIVE_ALIAS}",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        for each in consumers
+    ]
     yield allow("ReadVersions", ["lambda:GetFunctionConfiguration"], *aliases)
     # With item dedup, the dedup records on the items, and nothing else of these items.
     tables = [(c.item_table, c.props.tables[0].keys) for c in consumers if c.item_table]

@@ -4,12 +4,14 @@
 """
 
 import json
+import os
 import runpy
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
@@ -22,6 +24,10 @@ from once.ops.errors import OpsError
 from once.ops.progress import find_deployment, saying
 from once.settings import SETTINGS
 
+if TYPE_CHECKING:
+    from once.cdk.app.template_files import Written
+
+_THIS_MACHINE = {"127.0.0.1", "localhost", "::1"}
 _CDK_FILE = Path(__file__).parent / "new" / "templates" / "service" / "cdk.json.jinja"
 """The CDK's feature flags, as a new service has them."""
 
@@ -46,14 +52,24 @@ class RegistryOptions:
         typer.Option("--context", "-c", metavar="NAME=VALUE", help="An option of the deployment."),
     ] = None
 
-    def write(self, what: str, **options: Any) -> Sequence[Path]:
-        """Write the templates or the packages of the registry, and return their paths."""
+    local: Annotated[
+        bool | None,
+        typer.Option(
+            "--local/--no-local",
+            help="For the embedded AWS, or not; by default if AWS_ENDPOINT_URL is on this machine.",
+        ),
+    ] = None
+
+    def write(self, what: str, **options: Any) -> "Written":
+        """Write the templates or the packages of the registry."""
         pairs = [each.partition("=") for each in self.context or []]
         if wrong := [name for name, separator, _ in pairs if not separator]:
             fault = f"{', '.join(wrong)}: write NAME=VALUE"
             raise typer.BadParameter(fault, param_hint="--context")
         values = json.loads(_CDK_FILE.read_text())["context"] | options
-        values |= {name: value for name, _, value in pairs}
+        host = urlsplit(os.environ.get("AWS_ENDPOINT_URL", "")).hostname
+        is_local = host in _THIS_MACHINE if self.local is None else self.local
+        values |= {"local": str(is_local).lower(), **{name: value for name, _, value in pairs}}
         file = self.registry
         if not file.is_file():
             raise OpsError(f"there is no module {file}: name it with --registry")
@@ -101,7 +117,7 @@ def template(
     if not check:
         options: dict[str, Any] = {"service": service}
         options |= {"consumers_per_stack": split} if split else {}
-        _print("written", asked.write("template", **options), as_json=as_json)
+        _tell(asked.write("template", **options), as_json=as_json)
         return
     consumers = find_deployment(service).consumers.values()
     faults = [each for one in consumers if one.contract for each in function_faults(one)]
@@ -114,9 +130,20 @@ def template(
 def package_command(asked: RegistryOptions, as_json: terminal.JsonOption = False) -> None:
     """Write the packages of all functions as zip files.
 
-    The same sources make the same bytes. Needs the extra `cdk`.
+    The same sources make the same bytes. They are for arm64, and in the embedded AWS for this
+    machine. Packages that the templates in the folder contradict are refused. Needs the
+    extra `cdk`.
     """
-    _print("written", asked.write("package"), as_json=as_json)
+    _tell(asked.write("package"), as_json=as_json)
+
+
+def _tell(written: "Written", *, as_json: bool) -> None:
+    if as_json:
+        target = {"runtime": written.target.runtime, "architecture": written.target.architecture}
+        terminal.print_json({"written": [*map(str, written.paths)], **target})
+        return
+    _print("written", written.paths, as_json=False)
+    terminal.console.print(f"for functions with {written.target}", soft_wrap=True)
 
 
 def _print(name: str, entries: Sequence[str | Path], *, as_json: bool) -> None:

@@ -50,6 +50,7 @@ class Parts:
         function = f"/aws/lambda/{name}"
         table = f"{PARTITION}:dynamodb:{ACCOUNT}:table/{number:t>100}"
         return SimpleNamespace(
+            full_name=name,
             queue=self.queue(name),
             isolation=self.queue(f"{name}-isolation"),
             dead_letters=self.queue(f"{name}-dead-letters"),

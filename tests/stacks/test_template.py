@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import asdict
 
 from once.cdk import SynthError, output_key
-from once.cdk.app.template_files import write_templates
+from once.cdk.app.template_files import write_packages, write_templates
 from once.settings import SETTINGS, Settings
 from stacks.consumers import CONSUMERS
 from stacks.registry import REGISTRY
@@ -98,7 +98,7 @@ def templates(folder: Path, registry: Any = REGISTRY) -> tuple[Json, Json]:
     (folder / "deployed.json").write_text("{}")
     registry = replace(registry, deployed=folder / "deployed.json")
     with without_packages():
-        paths = write_templates(registry, folder, None, {**CONTEXT, **WITH_PATHS})
+        paths = write_templates(registry, folder, None, {**CONTEXT, **WITH_PATHS}).paths
     assert {*json.loads(registry.deployed.read_text())["once"]["consumers"]} == CONSUMERS_HERE
     state, service = (json.loads(path.read_text()) for path in paths)
     return state, service
@@ -107,6 +107,17 @@ def templates(folder: Path, registry: Any = REGISTRY) -> tuple[Json, Json]:
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Json, Json]:
     return templates(tmp_path_factory.mktemp("template"))
+
+
+def test_packages_that_the_templates_of_their_folder_contradict_are_refused(
+    written: tuple[Json, Json], tmp_path: Path
+) -> None:
+    (tmp_path / "once-service.template.json").write_text(json.dumps(written[1]))
+    with pytest.raises(
+        SynthError, match=r"was written for .*\[arm64\], and the packages .*--local"
+    ):
+        write_packages(REGISTRY, tmp_path, None, {**CONTEXT, "python_runtime": "3.14"})
+    assert not (tmp_path / "packages").exists()
 
 
 def path_of(resource: Json) -> list[str]:

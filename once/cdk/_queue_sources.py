@@ -48,6 +48,11 @@ class TargetQueue:
         """The physical name of its rule or schedule."""
         return f"{self.config.service}-{self.props.name}"
 
+    @property
+    def state(self) -> str:
+        """The state of its rule or schedule."""
+        return "DISABLED" if self.props.retiring or self.config.standby else "ENABLED"
+
     def allow(
         self,
         sid: str,
@@ -107,7 +112,7 @@ def _make_rule(to: TargetQueue, source: event_sources.EventBridgeSource) -> None
         name=to.name,
         event_bus_name=bus,
         event_pattern={"source": list(source.sources), "detail-type": list(to.props.external)},
-        state="DISABLED" if to.props.retiring else "ENABLED",
+        state=to.state,
         targets=[
             events.CfnRule.TargetProperty(
                 id="Queue",
@@ -253,7 +258,7 @@ def _make_schedule(to: TargetQueue, source: event_sources.ScheduleSource) -> Non
         schedule_expression=source.expression,
         schedule_expression_timezone=source.timezone,
         flexible_time_window=scheduler.CfnSchedule.FlexibleTimeWindowProperty(mode="OFF"),
-        state="DISABLED" if to.props.retiring else "ENABLED",
+        state=to.state,
         target=scheduler.CfnSchedule.TargetProperty(
             arn=to.queue.queue_arn,
             role_arn=role.role_arn,

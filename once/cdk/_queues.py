@@ -149,14 +149,19 @@ def map_queue(
     demands: Mapping[str, Any],
     *,
     metrics: bool = False,
+    standby: bool = False,
 ) -> lambda_.EventSourceMapping:
-    """Return a mapping with these properties; with `metrics`, Lambda counts its messages."""
+    """Return a mapping with these properties; with `metrics`, Lambda counts its messages.
+
+    With `standby` it is disabled.
+    """
     event_count = lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT])
     mapping = lambda_.EventSourceMapping(
         scope,
         part,
         target=target,
         event_source_arn=queue.queue_arn,
+        enabled=False if standby else None,
         metrics_config=event_count if metrics else None,
     )
     made = cast(lambda_.CfnEventSourceMapping, mapping.node.default_child)

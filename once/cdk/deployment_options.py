@@ -268,6 +268,10 @@ class DeploymentConfig:
         Mapping[str, ExistingQueue], "a mapping such as {'tickets': ExistingQueue('arn:…')}"
     ] = field(default_factory=dict)
     """Queues that exist already, by the name of the consumer that reads it."""
+    standby: Flag = False
+    """True in a Region that waits for a failover: mappings, rules and schedules are disabled until
+    an operator enables them, and every table exists already, as a replica (docs/regions.md).
+    """
     fifo_topic_dead_letters: Flag = True
     """False to give subscriptions of standard queues to FIFO topics no dead-letter queue, if AWS
     refuses a standard one there (docs/verify.md).

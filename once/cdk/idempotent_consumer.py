@@ -201,13 +201,15 @@ class IdempotentConsumer(FunctionConstruct):
                 self.queue,
                 _queues.mapping_demands(self.props),
                 metrics=config.alarms == ALL,  # the alarm on messages that are not handed over
+                standby=config.standby,
             )
             # A deployment that adds a type moves the alias before the subscription delivers it: the
             # earlier version would dead-letter it.
             serving = [self.alias, mapping]
             if self.isolation is not None:
                 demands = self.alias, self.isolation, _queues.ISOLATION_DEMANDS
-                serving.append(_queues.map_queue(self, "IsolationMapping", *demands))
+                part = "IsolationMapping"
+                serving.append(_queues.map_queue(self, part, *demands, standby=config.standby))
         if topics is not None:
             topics.subscribe(self.queue, props, dead_letters=self.dead_letters, after=serving)
         if queue is None:

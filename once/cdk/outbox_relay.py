@@ -171,6 +171,8 @@ class OutboxRelay(FunctionConstruct):
             "Mapping",
             target=self.alias,
             event_source_arn=stream_arn,
+            # The stream of a replica has the records of the Region in charge, too.
+            enabled=False if config.standby else None,
             starting_position=lambda_.StartingPosition.TRIM_HORIZON,
             filters=[lambda_.FilterCriteria.filter(OUTBOX)],
             batch_size=BATCH_SIZE,

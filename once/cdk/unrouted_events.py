@@ -121,6 +121,7 @@ class UnroutedEvents(FunctionConstruct):
             "Mapping",
             target=self.alias,
             event_source_arn=self.sweep.queue_arn,
+            enabled=False if config.standby else None,
             batch_size=BATCH_SIZE,
             max_batching_window=Duration.seconds(window),
             max_concurrency=MAX_CONCURRENCY,

@@ -392,6 +392,7 @@ _IN_TWO_REGIONS: Changes = {
         FailoverRun._fail_over, "self._go_on()", "self._go_on(loss.after)"
     ),
     "the relay of a drained Region goes on": instead(Regions.stop, "return"),
+    "the relay of a standby runs": edit(Regions.__init__, "self.standby.relays_from = ", ""),
 }
 
 

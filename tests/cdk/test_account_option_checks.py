@@ -1,24 +1,30 @@
 """Faults of the options of a deployment's account: all together, each with its remedy."""
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from once.cdk import (
+    GITHUB,
     ConsumerProps,
     CustomerKey,
     CustomerKeys,
+    Dedup,
     DeploymentConfig,
+    Endpoint,
     ExistingQueue,
     ExistingTable,
     Source,
     Stage,
     StateMachineProps,
     TableProps,
+    WebhookProps,
     deployment_faults,
 )
 from once.cdk.checks.deployment_config import stage_faults, unfit_option_faults
+from once.cdk.props import Line
 from once.names import explained_by
 from tests.stacks.full_service import KEY, LAYER, NETWORK, PLAIN, QUEUE, TABLE, TEST
 
@@ -185,6 +191,30 @@ def test_an_option_that_the_consumers_cannot_use_is_a_fault(
     config: DeploymentConfig = replace(DeploymentConfig(), **options)
     [found] = unfit_option_faults(config, [line])
     assert fault in found
+
+
+BARE = DeploymentConfig(standby=True)
+STANDBY = replace(BARE, existing_tables={"seats": TABLE})
+ON_ITEMS = replace(LINE, dedup=Dedup.ITEM)
+HOOKS = WebhookProps(endpoints=(Endpoint("github", GITHUB, types=()),))
+
+
+@pytest.mark.parametrize(
+    ("config", "line", "missing"),
+    [
+        (STANDBY, LINE, ["dedup-records"]),
+        (BARE, LINE, ["dedup-records", "seats"]),
+        (BARE, ON_ITEMS, ["seats"]),
+        (STANDBY, ON_ITEMS, []),
+        (BARE, HOOKS, ["dedup-records"]),
+    ],
+)
+def test_a_standby_has_no_table_of_its_own(
+    config: DeploymentConfig, line: Line, missing: list[str]
+) -> None:
+    faults = unfit_option_faults(config, [line])
+    stated = [re.findall(r"existing_tables\['(.+)'\]", f) for f in faults if "standby" in f]
+    assert stated == [[name] for name in missing]
 
 
 def test_without_a_relay_neither_sns_nor_a_stream_is_needed() -> None:

@@ -3,14 +3,18 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from once.cdk import DeploymentConfig
+from once.cdk import ConsumerProps, DeploymentConfig, Source, TableProps, assemble
 from once.cdk.checks.deployment_config import reserved_sender
+from once.cdk.deployment_options import DEDUP
 from stacks.consumers import CONSUMERS
-from tests.stacks.cloud import Cloud, Json, flat, listed
+from tests.stacks.booking_office import lines_in, registry_in
+from tests.stacks.cloud import Cloud, Json, flat, listed, new_app, without_packages
 from tests.stacks.full_service import (
     BOUNDARY,
     KEY,
@@ -36,6 +40,7 @@ def has(*path: str) -> Callable[[Json], Any]:
 
 
 FUNCTION = "AWS::Lambda::Function"
+TRIGGERS = ("AWS::Lambda::EventSourceMapping", "AWS::Events::Rule", "AWS::Scheduler::Schedule")
 VPC = {"SubnetIds": [*NETWORK.subnets], "SecurityGroupIds": [*NETWORK.security_groups]}
 BUCKET_KEY = [
     {
@@ -141,6 +146,36 @@ def test_existing_tables_and_queues_are_used_with_their_keys_and_not_made(stacks
     }
     every = [key for stack in stacks.of("prod") for key in stack.template.get("Outputs", {})]
     assert [key for key in every if key.startswith("RulesOfQueue")] == ["RulesOfQueueRefunds"]
+
+
+def test_a_standby_invokes_no_function_by_itself(tmp_path: Path) -> None:
+    replicas = {name: replace(RECORDS, key_arn=None) for name in ("halls", DEDUP)}
+    config = DeploymentConfig(standby=True, existing_tables=replicas)
+    halls = ConsumerProps(
+        "halls",
+        external=("hall.asked",),
+        tables=(TableProps("halls", "hall"),),
+        publishes=("made",),
+    )
+    bus = Source.event_bridge("theatre", envelope_id=True)
+    lines = (
+        halls,
+        ConsumerProps("log", external=("hall.asked",), events=("made",)),
+        ConsumerProps("moves", external=("Moved",), source=bus),
+        ConsumerProps("nightly", external=("night",), source=Source.schedule("rate(1 day)")),
+    )
+    registry = registry_in(tmp_path, lines_in(tmp_path / "functions", lines))
+    with without_packages():
+        app = new_app(tmp_path / "out")
+        assemble(app, registry, config)
+        templates = [each.template for each in app.synth().stacks]
+    resources = [each for template in templates for each in template["Resources"].values()]
+    of = {kind: [r["Properties"] for r in resources if r["Type"] == kind] for kind in TRIGGERS}
+    mappings, *others = of.values()
+    assert len(mappings) == 10  # two of each consumer, the relay, the sweep
+    assert {each["Enabled"] for each in mappings} == {False}
+    assert [[each["State"] for each in rules] for rules in others] == [["DISABLED"], ["DISABLED"]]
+    assert not [r for r in resources if r["Type"] == "AWS::DynamoDB::Table"]
 
 
 def test_a_stage_whose_data_may_go_retains_nothing(stacks: Stacks) -> None:

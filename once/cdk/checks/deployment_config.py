@@ -34,6 +34,7 @@ from once.cdk.props import (
 )
 from once.event_sources import EventBridgeSource, S3Source, SnsSource
 from once.names import Limits, explained_by
+from once.settings import Dedup
 
 
 def deployment_faults(config: DeploymentConfig) -> list[str]:
@@ -198,7 +199,7 @@ def unfit_option_faults(config: DeploymentConfig, lines: Sequence[Line]) -> list
     consumers = [each for each in typed if isinstance(each, ConsumerProps)]
     faults = [*_queue_key_faults(config, consumers)]
     faults += endpoint_faults(config, _needed_endpoints(typed))
-    return [*faults, *_existing_faults(config, typed)]
+    return [*faults, *_existing_faults(config, typed), *_standby_faults(config, typed)]
 
 
 def _queue_key_faults(
@@ -262,6 +263,22 @@ def _needed_endpoints(lines: Sequence[Line]) -> dict[str, str]:
             if used:
                 needed.setdefault(service, named(each))
     return needed
+
+
+def _standby_faults(config: DeploymentConfig, lines: Sequence[Line]) -> Iterator[str]:
+    """Yield the tables that a standby would make, and that have nothing of the Region in charge."""
+    if not config.standby:
+        return
+    for line in lines:
+        tables = [] if isinstance(line, WebhookProps) else [table.name for table in line.tables]
+        if not isinstance(line, ConsumerProps) or line.dedup is not Dedup.ITEM:
+            tables.append(DEDUP)
+        for name in sorted({*tables} - config.existing_tables.keys()):
+            yield (
+                f"standby: {line.name!r} would get a table {name!r} of its own, without what the "
+                "Region in charge has committed; name the replica of a global table in "
+                f"existing_tables[{name!r}] ({explained_by('regions')})"
+            )
 
 
 def _existing_faults(config: DeploymentConfig, lines: Sequence[Line]) -> Iterator[str]:

@@ -46,6 +46,7 @@ def _subject(module: str, **more: Any) -> Subject:
             "root": _ROOT,
             "answers": (Answer(PAYMENTS_URL, body={"id": "ch-1"}, method="POST"),),
             "key": "order_id",
+            "other_content": "error",
             **more,
             "environment": {"PAYMENTS_URL": PAYMENTS_URL, **more.get("environment", {})},
         }

@@ -15,8 +15,8 @@ from redelivery.boundary.invocation import Call
 from redelivery.boundary.outside import NOT_INTERCEPTED, Refused
 from redelivery.faults import Fault
 from redelivery.judgement import Expectation, Volatile, differences, judge, remarks, volatile
-from redelivery.report import Report, Result
-from redelivery.samples import Message, Samples, messages, other_content, variations
+from redelivery.report import Difference, Report, Result
+from redelivery.samples import POLICIES, Message, Samples, messages, other_content, variations
 from redelivery.scenarios.play import BESIDE, Run, beside, play, play_clean
 from redelivery.scenarios.scenario import (
     Scenario,
@@ -346,11 +346,19 @@ class _Examiner:
         alone = {self.messages.first.label: one.after}
         single = Expectation([one.after], alone, one.record.sites)
         expected = self._pairs[second.label] if second else single
-        found = judge(scenario.fault, outcome, expected, self.volatile)
+        policy = self.world.subject.other_content if scenario.fault is Fault.OTHER_CONTENT else ""
+        other = self.messages.other
+        if policy == "last" and other is not None:
+            latest = self.run(other)
+            expected = Expectation([latest.after], {other.label: latest.after}, latest.record.sites)
+        found = judge(scenario.fault, outcome, expected, self.volatile, policy)
         if found and scenario.fault in BESIDE:
             states = [*expected.states, *self._with_the_other(beside(scenario))]
             expected = replace(expected, states=states)
             found = judge(scenario.fault, outcome, expected, self.volatile)
+        told = remarks(scenario.fault, outcome)
+        if scenario.fault is Fault.OTHER_CONTENT and not policy:
+            told, found = (*told, *map(_informed, found[:1])), ()
         return Result(
             scenario.name,
             scenario.reported_as,
@@ -358,7 +366,7 @@ class _Examiner:
             found,
             tuple(outcome.course),
             outcome.plan.site,
-            remarks(scenario.fault, outcome),
+            told,
         )
 
     def _with_the_other(self, other: Message) -> Iterator[State]:
@@ -411,6 +419,14 @@ _REMEDY = (
     " Something outlives the runs: a file, a database, a server. Declare it as a Store, which is "
     "reset before each run, or let the environment name a folder that `set_up` empties"
 )
+
+
+def _informed(found: Difference) -> str:
+    """Return what another content under one key did, where no policy says what is right."""
+    return (
+        f"other content under the same key: {found.kind}: {found.what}: {found.detail}; "
+        f"other_content says what is right: {', '.join(POLICIES)}"
+    )
 
 
 def _size(state: State) -> int:

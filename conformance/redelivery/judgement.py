@@ -37,17 +37,20 @@ class Expectation:
 
 
 def judge(
-    fault: Fault, run: Run, expected: Expectation, hidden: Volatile
+    fault: Fault, run: Run, expected: Expectation, hidden: Volatile, policy: str = ""
 ) -> tuple[Difference, ...]:
-    """Return how a run differs from what is expected of it; empty if it does not."""
+    """Return how a run differs from what is expected of it; empty if it does not.
+
+    `policy` says what is right for other content under one key; empty for another fault.
+    """
     before, after, alone = run.before, run.after, [*expected.alone.values()]
     against = [differences(before, state, after, hidden, alone) for state in expected.states]
     if fault in _BESIDE_OTHERS:  # what the other message left: a row or content of no clean run
         others = {_ONE_TOO_MANY, _OTHER_CONTENT}
         against = [[entry for entry in found if entry.detail not in others] for found in against]
     found = min(against, key=len)
-    if fault is Fault.OTHER_CONTENT:
-        found = _of_other_content(found, run, expected.states[0])
+    if policy in {"first", "error"}:
+        found = _of_other_content(found, run, expected.states[0], policy)
     found = _early(found, run)
     refused = "the handler refuses it until the queue gives it up"
     ends = (
@@ -73,14 +76,16 @@ def remarks(fault: Fault, run: Run) -> tuple[str, ...]:
     return ()
 
 
-def _of_other_content(found: list[Difference], run: Run, known: State) -> list[Difference]:
-    """A second content must leave a trace: silently dropped, it is lost.
+def _of_other_content(
+    found: list[Difference], run: Run, known: State, policy: str
+) -> list[Difference]:
+    """If it is an error, a second content must leave a trace: silently dropped, it is lost.
 
     A message or call to where a clean run sends nothing is such a trace.
     """
     found = [entry for entry in found if any(entry.what.startswith(name) for name in known)]
     traces = run.after.keys() - known.keys()
-    if found or traces or run.dead_letters or run.left:
+    if found or traces or run.dead_letters or run.left or policy == "first":
         return found
     sentence = "acknowledged without an effect, a dead letter or another trace"
     return [Difference(Kind.LOST, "m1 with other content", detail=sentence)]

@@ -1,10 +1,12 @@
 """Samples of messages: read, and varied into a message with another key or other content."""
 
 import copy
+import datetime as dt
 import json
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,11 @@ and so deep a list with a RecursionError."""
 
 NEIGHBOUR = json.dumps({"redelivery": "a message without the fields of its neighbours"})
 
+POLICIES = ("first", "last", "error")
+"""What is right for other content under one key."""
+
 _LEAST_KEY_LENGTH = 3
+_VERSION = re.compile(r"version|revision|sequence|updated|modified|occurred|time", re.IGNORECASE)
 _MOST_VARIATIONS = 16
 _AN_ID = re.compile(
     r"(^|_|-)(id|key|uuid|number|no|nr|ref|reference|code|name|email)$|I[dD]$|Key$|Number$"
@@ -124,7 +130,13 @@ def variations(subject: Subject, message: Message) -> Iterator[tuple[str, Messag
 
 
 def other_content(subject: Subject, message: Message) -> Message | None:
-    """Return a message with the declared key and other content; None without."""
+    """Return a message with the declared key and other content, a later version; None without.
+
+    Raises:
+        SubjectError: the subject's policy is none.
+    """
+    if subject.other_content not in {"", *POLICIES}:
+        raise SubjectError(f"other_content is {subject.other_content}; there are {POLICIES}")
     body = opened(message.body)
     found = _by_name(body).get(subject.key)
     changed = _with_other_content(body, found[0]) if found else None
@@ -219,8 +231,10 @@ def _with_other_content(body: Any, key: Way) -> Any:
     others = [(way, value) for way, value in reversed([*_leaves(body)]) if way != key]
     numbers = [way for way, value in others if type(value) in {int, float}]
     texts = [way for way, value in others if isinstance(value, str) and way[-1] not in _ENVELOPE]
-    way = next(iter([*numbers, *texts]), None)
-    return None if way is None else _changed(body, {way: _another(_value_at(body, way))})
+    chosen = [*numbers, *texts][:1]
+    chosen += [way for way, _ in others if _VERSION.search(str(way[-1])) and chosen]
+    changes = {way: _another(_value_at(body, way)) for way in chosen}
+    return _changed(body, changes) if changes else None
 
 
 def _changed(body: Any, changes: Mapping[Way, Any]) -> Any:
@@ -231,14 +245,18 @@ def _changed(body: Any, changes: Mapping[Way, Any]) -> Any:
 
 
 def _another(value: Any) -> Any:
+    """Return another value of the same form; of a number or a time, a later one."""
     if isinstance(value, bool) or value is None:
         return not value
     if isinstance(value, int | float):
         return value + 1
-    try:
-        return str(uuid.uuid5(uuid.UUID(str(value)), "another"))
-    except ValueError:
-        return f"{value}-other"
+    with suppress(ValueError):
+        return str(uuid.uuid5(uuid.UUID(value), "another"))
+    with suppress(ValueError):
+        later = dt.datetime.fromisoformat(value) + dt.timedelta(days=1)
+        text = later.isoformat().replace("+00:00", "Z" if value.endswith("Z") else "+00:00")
+        return text[: len(value)] if len(value) < len("2026-01-01T") else text
+    return f"{value}-other"
 
 
 def _leaves(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:

@@ -166,6 +166,9 @@ class Subject:
         answers: answers to HTTP calls; others receive status 200 and `{}`.
         key: the field of the body that identifies an event, as `a.b.c`. Default: the field whose
             change makes the sample another event. `other-content` runs only if the key is given.
+        other_content: what is right for a message with the key of an earlier one and other content:
+            `first` (it changes nothing), `last` (it replaces the first) or `error` (it is refused,
+            or leaves a trace). Default: what happens is told, and is no failure.
         set_up: called with no arguments in every new world, for what else must exist.
         batch_failures: whether the mapping has `ReportBatchItemFailures`.
         batch_size: of the mapping.
@@ -195,6 +198,7 @@ class Subject:
     buckets: Sequence[str] = ()
     answers: Sequence[Answer] = ()
     key: str = ""
+    other_content: str = ""
     set_up: Callable[[], None] = lambda: None
     batch_failures: bool = True
     batch_size: int = 10

@@ -88,6 +88,7 @@ FILES = {"buckets": ["files"], "tables": []}
 MACHINE = {"set_up": make_machine, "tables": []}
 BUS = {"set_up": make_bus, "tables": []}
 IN_ORDERS = {"tables": COMPARED}
+VERSIONS = {"events": [{**ORDER, "version": 1}], "other_content": "last", **IN_ORDERS}
 CHARGED = {**IN_ORDERS, "answers": [Answer("https://pay.example/", body={"id": "ch-1"})]}
 ANNOUNCED = {**IN_ORDERS, "topics": ["orders"], "environment": {"TOPIC": "{topic:orders}"}}
 CASES = (
@@ -232,7 +233,13 @@ CASES = (
     Case(
         "marks_for_a_month",
         {Fault.AFTER_EXPIRY: SOUND, Fault.REGROUPED: SOUND, Fault.OTHER_CONTENT: LOST},
+        given={"other_content": "error"},
     ),
+    Case("marks_for_a_month", {Fault.OTHER_CONTENT: SOUND}, given={"other_content": "first"}),
+    Case("marks_for_a_month", {Fault.OTHER_CONTENT: SOUND}),
+    Case("keeps_the_latest", {Fault.OTHER_CONTENT: SOUND, Fault.REDRIVEN: SOUND}, given=VERSIONS),
+    Case("replaces_an_item", {Fault.OTHER_CONTENT: SOUND}, given=VERSIONS),
+    Case("stores_the_first", {Fault.OTHER_CONTENT: LOST}, "put_item", VERSIONS),
     Case(
         "reads_an_old_state",
         {Fault.STALE_READ: DOUBLED, Fault.DELIVERED_AGAIN: SOUND},
@@ -320,12 +327,17 @@ CASES = (
         {Fault.SENT_AGAIN: SOUND, Fault.DIES_AFTER: SOUND},
         given={**ANNOUNCED, "repeatable": ["orders"]},
     ),
-    Case("replaces_an_item", {Fault.OTHER_CONTENT: OVERWRITTEN}, "put_item", IN_ORDERS),
+    Case(
+        "replaces_an_item",
+        {Fault.OTHER_CONTENT: OVERWRITTEN},
+        "put_item",
+        {**IN_ORDERS, "other_content": "first"},
+    ),
     Case("replaces_an_item", {Fault.REDRIVEN: SOUND}, given={**IN_ORDERS, "skip": ["poison"]}),
 )
 IN_FULL = (
     Case("works_in_a_pool", {}, given={"events": [ORDER, OTHER], "key": "", "tables": BOTH}),
-    Case("adds_each_once", {}, given={"key": "", "batch_size": 1}),
+    Case("adds_each_once", {}, given={"batch_size": 1}),
     Case(
         "remembers_a_digest",
         {},

@@ -660,5 +660,25 @@ def announces_after_its_put(event: Event, _: Any) -> Event:
     return by_message(event, announce)
 
 
+def keeps_the_latest(event: Event, _: Any) -> Event:
+    def keep(order: Event) -> None:
+        with suppress(client.exceptions.ConditionalCheckFailedException):
+            table("orders").put_item(
+                Item=order,
+                ConditionExpression="attribute_not_exists(order_id) OR version < :version",
+                ExpressionAttributeValues={":version": order["version"]},
+            )
+
+    return by_message(event, keep)
+
+
+def stores_the_first(event: Event, _: Any) -> Event:
+    def store(order: Event) -> None:
+        with suppress(client.exceptions.ConditionalCheckFailedException):
+            table("orders").put_item(Item=order, ConditionExpression=NEW)
+
+    return by_message(event, store)
+
+
 def replaces_an_item(event: Event, _: Any) -> Event:
     return by_message(event, lambda order: table("orders").put_item(Item=order))

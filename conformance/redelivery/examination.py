@@ -241,15 +241,15 @@ class _Examiner:
         """
         subject, one, first = self.world.subject, self.one, self.messages.first
         label = "m2" if not self._following else f"{first.label} varied"
-        found: dict[str, Message] = {}
+        found: dict[str, tuple[Message, Expectation]] = {}
         tried = []
         for fields, varied in variations(subject, first):
-            other = replace(varied, label=label)
             tried.append(fields)
-            self._pairs.pop(label, None)
+            other = replace(varied, label=label)
             if self._is_another(other):
-                found[fields] = other
-                if self._rows(one.after) & self._rows(self._pairs[label].alone[label]):
+                pair = self._pairs.pop(label)
+                found[fields] = other, pair
+                if self._rows(one.after) & self._rows(pair.alone[label]):
                     break
         else:
             found = dict([*found.items()][:1])
@@ -257,8 +257,7 @@ class _Examiner:
             names = "; ".join(tried)
             self.untried = f"no field of the sample makes it another event; tried were: {names}"
             return
-        fields, sibling = [*found.items()][-1]
-        self._is_another(sibling)
+        fields, (sibling, self._pairs[label]) = [*found.items()][-1]
         does = ", ".join(sorted(self._rows(self._pairs[label].alone[label], every=True)))
         self.told[label] = (
             f"{first.label} with another {fields}, which changes {does}: {sibling.body}"

@@ -186,7 +186,15 @@ CASES = (
         {"tables": []},
     ),
     Case(
-        "replaces_by_http", {Fault.DIES_AFTER: SOUND, Fault.SENT_AGAIN: SOUND}, given={"tables": []}
+        "replaces_by_http",
+        {Fault.DIES_AFTER: SOUND, Fault.SENT_AGAIN: SOUND, Fault.BATCH: SOUND},
+        given={"key": "", "tables": []},
+    ),
+    Case(
+        "announces_in_order",
+        {Fault.SENT_AGAIN: SOUND, Fault.REDRIVEN: DOUBLED},
+        "publish",
+        {"topics": ["orders.fifo"], "tables": []},
     ),
     Case(
         "replaces_by_http_each_time",

@@ -76,7 +76,8 @@ class Resources:
             yield f"queue {name}", partial(backend("sqs").create_queue, name, **_fifo(name))
         for name in self.subject.topics:
             create = self.client("sns").create_topic
-            yield f"topic {name}", partial(create, Name=name, Attributes=_fifo(name))
+            kind = {k.replace("Queue", "Topic"): value for k, value in _fifo(name).items()}
+            yield f"topic {name}", partial(create, Name=name, Attributes=kind)
         for name in self.subject.buckets:
             yield f"bucket {name}", partial(self.client("s3").create_bucket, Bucket=name)
         for table in self.subject.tables:

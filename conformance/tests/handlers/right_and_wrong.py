@@ -680,5 +680,15 @@ def stores_the_first(event: Event, _: Any) -> Event:
     return by_message(event, store)
 
 
+def announces_in_order(event: Event, _: Any) -> None:
+    for order in bodies(event):
+        aws("sns").publish(
+            TopicArn="arn:aws:sns:us-east-1:123456789012:orders.fifo",
+            Message=json.dumps(order),
+            MessageGroupId=order["customer"],
+            MessageDeduplicationId=order["order_id"],
+        )
+
+
 def replaces_an_item(event: Event, _: Any) -> Event:
     return by_message(event, lambda order: table("orders").put_item(Item=order))

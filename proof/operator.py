@@ -135,7 +135,7 @@ def _deployed(place: Place) -> DeployedConsumer:
         name,
         url(place.queue),
         url(place.dead_letters),
-        f"once-{name}",
+        "",  # there is no Lambda in this world that could tell which version serves
         identity=name,
         external=tuple(handlers),
         keys={kind: one.key for kind, one in handlers.items()},

@@ -17,7 +17,7 @@ from once.cdk.props import MessageGroups
 from once.consumer import Consumer, Runtime
 from once.names import RELAY, Limits, Record
 from once.outbox.relay import Relay
-from once.settings import Dedup, RelaySettings, Settings, TableSettings
+from once.settings import Dedup, RelaySettings, ScheduleSettings, Settings, TableSettings
 from once.testing.events import sqs_record
 from proof.world.clients import NO_METRICS, clients
 from proof.world.faults import Plan, PlatformFault
@@ -30,6 +30,7 @@ INGRESS, EVENTS = "ingress", "events"
 ORDERED_INGRESS, ORDERED_EVENTS = "ingress.fifo", "events.fifo"
 DEDUP_WINDOW_SECONDS = 45 * 24 * 60 * 60
 RELAY_SECONDS = 60
+_SCHEDULES = ScheduleSettings("due-events", "role", "dead-letters")
 
 Handle = Callable[[dict[str, Any], Any], Any]
 _settings: dict[tuple[Any, ...], Settings] = {}
@@ -190,9 +191,14 @@ class Service:
             groups=self._groups.fields,
             ordered_types=tuple(self._groups.ordered),
             ordered_topic_arn=ORDERED_EVENTS,
+            schedules=_SCHEDULES if any(each.publishes_later for each in self._lines) else None,
         )
         relay = Relay(
-            settings=settings, sns=clients().sns, sqs=clients().sqs, **self.process_of(RELAY)
+            settings=settings,
+            sns=clients().sns,
+            sqs=clients().sqs,
+            scheduler=clients().scheduler,
+            **self.process_of(RELAY),
         )
         return relay.handle
 

@@ -30,7 +30,7 @@ MUTANT_SEEDS = 2000
 _TURNS = (
     *("shop", "items, alone", "fifo", "effects", "webhooks", "shop"),
     *("effects", "items, in groups", "fifo, blocking", "shop", "webhooks", "failing orders"),
-    *("commands", "commands", "regions"),
+    *("commands", "commands", "regions", "due events"),
 )
 """The scenario of each seed, in turns."""
 _FAULT_RATES = (0.02, 0.05, 0.1, 0.2, 0.4)

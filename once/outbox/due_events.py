@@ -18,7 +18,7 @@ from botocore.parsers import ResponseParserError
 
 from once.errors import summary_of
 from once.events.outgoing import OutgoingEvent
-from once.names import MAX_COMMIT_THREADS
+from once.names import CLOCK_SKEW_SECONDS, MAX_COMMIT_THREADS
 from once.outbox.publisher import Unpublished, message_of
 from once.runtime.deadline import Deadline
 from once.settings import ScheduleSettings
@@ -94,8 +94,10 @@ class DueEvents:
             code, message = refusal.get("Code", ""), refusal.get("Message", "")
             if code == "ConflictException":
                 return None
-            # A role that is new or wrong is refused like a malformed event: "The execution role you
-            # provide must allow AWS EventBridge Scheduler to assume the role."
-            permanent = code == "ValidationException" and "role" not in message
+            # A role that is new is refused like a malformed event: "The execution role you provide
+            # must allow AWS EventBridge Scheduler to assume the role." So may a time be that has
+            # passed by AWS's clock alone: the event is published once it has passed by ours.
+            is_near = due <= self.clock() + CLOCK_SKEW_SECONDS
+            permanent = code == "ValidationException" and "role" not in message and not is_near
             return Unpublished(event, summary_of(error), permanent, error)
         return None

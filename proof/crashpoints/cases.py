@@ -7,6 +7,7 @@ from typing import Any
 from once.names import RELAY
 from proof.run import Replay, RunResult, repeat
 from proof.scenarios.commands import Story as CommandStory
+from proof.scenarios.due_events import Process
 from proof.scenarios.effects import Effect
 from proof.scenarios.fifo import Entry
 from proof.scenarios.item_dedup import Account
@@ -18,6 +19,7 @@ _START = "once.effects.workflow_starts._start_execution states.StartExecution"
 _COMMIT = "once.commit.committer.Committer._send dynamodb.TransactWriteItems"
 _CHARGE = "functions.payments.provider.charge payments.POST /v1/payment_intents"
 _EMAIL = "functions.notifications.mail.send email.SendEmail"
+_SCHEDULE = "once.outbox.due_events.DueEvents._attempt scheduler.CreateSchedule"
 _STREAM = f"{PlatformFault.DROPPED} {RELAY}"
 
 
@@ -210,5 +212,13 @@ CASES = (
         (CommandStory("conflict", copies=2),),
         in_pairs=False,
         scenario="commands",
+    ),
+    Case("an order is cancelled that is not paid in time", (Process(),), scenario="due events"),
+    Case(
+        "an order is paid at the end of its time, and its schedule is created again",
+        (Process("at the end", copies=2),),
+        _at(_SCHEDULE, (1,), Fault.CRASH_AFTER),
+        scenario="due events",
+        in_pairs=False,
     ),
 )

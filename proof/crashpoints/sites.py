@@ -44,6 +44,7 @@ EXPLORED = (
     "once.ops.dead_letters.queue_walk.QueueWalk.delete.<locals>.<lambda> sqs.DeleteMessageBatch",
     "once.ops.dedup_records.DedupRecordReader._read dynamodb.BatchGetItem",
     "once.ops.dedup_records.DedupRecordReader.scan_outboxes dynamodb.Scan",
+    "once.outbox.due_events.DueEvents._attempt scheduler.CreateSchedule",
     "once.outbox.publisher.Publisher._attempt sns.PublishBatch",
     "once.outbox.relay.Relay._dead_letter sqs.SendMessage",
     "once.webhooks.signature.SecretCache._version secretsmanager.GetSecretValue",

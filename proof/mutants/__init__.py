@@ -27,6 +27,8 @@ from once.names import Record
 from once.ops.dead_letters.redrive import Redrive
 from once.ops.pending_effects import PendingEffect
 from once.outbox import publisher, relay
+from once.outbox.due_events import DueEvents
+from once.transaction import Transaction
 from once.webhooks import ingress, signature, webhook
 from once.webhooks.captured_webhook import Capture
 from once.webhooks.endpoint import Profile
@@ -34,6 +36,7 @@ from proof.explore.scopes import Scope, scope_named
 from proof.mutants.commits import CLAIM, EFFECT, in_two, published_inline
 from proof.mutants.edits import Change, edit, instead, value
 from proof.run import FailoverRun
+from proof.scenarios import due_events
 from proof.scenarios.regions import Regions
 from proof.world.regions import Region
 
@@ -395,6 +398,38 @@ _IN_TWO_REGIONS: Changes = {
     "the relay of a standby runs": edit(Regions.__init__, "self.standby.relays_from = ", ""),
 }
 
+_LATER: Changes = {
+    "a due event is published at once": edit(relay.Relay._publish, "event.due > now", "False"),
+    "due when it is committed": edit(
+        outgoing._due_time,
+        "return ceil(now + after)",
+        "return ceil(now)",
+    ),
+    "checkpoint before the schedule": instead(DueEvents.create, "return []"),
+    "a throttled schedule is there": edit(
+        DueEvents._attempt, 'code == "ConflictException"', 'code != "ValidationException"'
+    ),
+    "a schedule that is there is a fault of its event": edit(
+        DueEvents._attempt,
+        'if code == "ConflictException":\n                return None',
+        'if code == "ConflictException":\n                is_near, code = False, "Permanent"',
+        'code == "ValidationException"',
+        'code in ("ValidationException", "Permanent")',
+    ),
+    "a time that has passed for AWS is a fault of its event": edit(
+        DueEvents._attempt, " and not is_near", ""
+    ),
+    "no condition on the record": value(
+        f"{_RECORD}._NEW_OR_EXPIRED", "attribute_not_exists(nothing)"
+    ),
+    "a process is read, and not checked by the commit": edit(
+        Transaction.actions, "checks = {", "checks = {} and {"
+    ),
+    "a due event does not look at the process": edit(
+        due_events._cancel, 'process["status"] == "open"', "True"
+    ),
+}
+
 
 def _broken(
     changes: Changes, *scenarios: str, suffix: str = "", scope: Scope | None = None
@@ -422,5 +457,6 @@ MUTANTS: Mapping[str, Broken] = dict(
         *_broken(_AT_THE_INGRESS, "webhooks", suffix=", at the ingress"),
         *_broken(_OF_CALLERS, "commands", suffix=", of a command"),
         *_broken(_IN_TWO_REGIONS, "regions"),
+        *_broken(_LATER, "due events", suffix=", later"),
     ]
 )

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from proof.ledger import Scenario
 from proof.scenarios.commands import CommandsOfCallers
+from proof.scenarios.due_events import DueEvents
 from proof.scenarios.effects import Effects, FailingOrders
 from proof.scenarios.fifo import BlockingFifo, Fifo
 from proof.scenarios.item_dedup import ItemsAlone, ItemsInGroups
@@ -22,4 +23,5 @@ SCENARIOS: Mapping[str, type[Scenario]] = {
     "webhooks": Webhooks,
     "commands": CommandsOfCallers,
     "regions": Regions,
+    "due events": DueEvents,
 }

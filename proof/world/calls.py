@@ -60,7 +60,8 @@ class Call:
     """One attempt of a call.
 
     Attributes:
-        service: `dynamodb`, `sqs`, `sns`, `email`, `secretsmanager`, `s3` or `payments`.
+        service: `dynamodb`, `sqs`, `sns`, `email`, `scheduler`, `secretsmanager`, `s3`
+            or `payments`.
         operation: the service's name for it.
         request: its parameters; for `payments` the HTTP request.
         name: shared by all attempts that the SDK makes of one call; empty outside of the SDK.

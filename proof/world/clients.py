@@ -44,6 +44,7 @@ class Clients:
             self.dynamodb: Any = boto3.client("dynamodb", config=_SDK)
             self.sqs: Any = boto3.client("sqs", config=_SDK)
             self.sns: Any = boto3.client("sns", config=_SDK)
+            self.scheduler: Any = boto3.client("scheduler", config=_SDK)
             self.secretsmanager: Any = boto3.client("secretsmanager", config=_SDK)
             self.s3: Any = boto3.client("s3", config=_SDK)
 

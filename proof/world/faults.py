@@ -67,6 +67,7 @@ _ERRORS = {
     "email": (("LimitExceededException", 400), ("TooManyRequestsException", 429)),
     "secretsmanager": (("AccessDeniedException", 400), ("ThrottlingException", 400)),
     "s3": (("AccessDenied", 403), ("SlowDown", 503)),
+    "scheduler": (("ServiceQuotaExceededException", 402), ("ThrottlingException", 429)),
     "states": (("AccessDeniedException", 400), ("ThrottlingException", 400)),
     "lambda": (("AccessDeniedException", 403), ("TooManyRequestsException", 429)),
 }
@@ -128,6 +129,10 @@ class PlatformFault(StrEnum):
     """A function's clock is slow or fast while its process is warm."""
     HOOK_RAISES = "hook raises"
     """A hook around an effect raises an error, before the effect or after it."""
+    FIRED_LATE = "fired late"
+    """A schedule fires later than in its minute, as after attempts that failed."""
+    FIRED_TWICE = "fired twice"
+    """A schedule fires once more."""
     UNANSWERED = "unanswered"
     """The function answers an HTTP request, and the sender gets no answer."""
 

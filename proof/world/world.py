@@ -15,6 +15,7 @@ from once.runtime.deadline import Deadline
 from proof.world.calls import PROVIDER, Call, NoAnswer, ServiceError, connected, new_owners
 from proof.world.faults import SAVED, Action, Fault, Plan, refusal
 from proof.world.queues import Queue, Queues, Subscribers, Topics
+from proof.world.schedules import Schedules
 from proof.world.services import SECRET, Mail, Objects, Provider, Secrets, Workflows
 from proof.world.tables import Tables
 from proof.world.tasks import START, Killed, Pool, Process, Task, Tasks
@@ -30,6 +31,7 @@ _THREAD_POOLS = (
     "once.effects.concurrent_calls.ThreadPoolExecutor",
     "once.ops.dead_letters.queue_walk.ThreadPoolExecutor",
     "once.ops.republication.ThreadPoolExecutor",
+    "once.outbox.due_events.ThreadPoolExecutor",
 )
 _signature = cache(inspect.signature)
 
@@ -61,6 +63,7 @@ class World:
         self.tables = Tables(keys, dedup, self.tasks.clock)
         self.queues = Queues(self.tasks.clock, queues)
         self.topics = Topics(self.queues, subscribers, self.tasks.clock)
+        self.schedules = Schedules(self.tasks, self.topics, plan, self.random)
         self.provider = Provider(self.tasks.clock)
         self.mail = Mail()
         self.secrets = Secrets(self.tasks.clock, SECRET)
@@ -154,6 +157,8 @@ class World:
                 return self.queues.answer(call.operation, call.request)
             case "sns":
                 return self.topics.answer(call.request)
+            case "scheduler":
+                return self.schedules.answer(call.request)
             case "email":
                 return self.mail.answer(call.request)
             case "secretsmanager":

@@ -11,7 +11,7 @@ PAGE = (ROOT / "docs" / "guarantees.md").read_text()
 PROOFS: dict[str, list[str]] = tomllib.loads((ROOT / "docs" / "proofs.toml").read_text())
 
 LAST_ROWS = [
-    *("R5", "P11", "K4", "C6", "A5", "F2", "D3", "O6", "X4", "W5", "Q5", "G3"),
+    *("R5", "P11", "K4", "C6", "A5", "F2", "D3", "O7", "X4", "W5", "Q5", "G3"),
     *("V1", "L1", "S3", "H1"),
 ]
 CATALOGUE = [f"{last[0]}{n}" for last in LAST_ROWS for n in range(1, int(last[1:]) + 1)]

@@ -11,6 +11,7 @@ import pytest
 from proof import sim
 from proof.crashpoints.campaign import Tally, parts, singles
 from proof.crashpoints.cases import CASES as POINTS
+from proof.crashpoints.cases import Case
 from proof.explore.scopes import SCOPES
 from proof.explore.search import KINDS, Explored, Found, replayed
 from proof.mutants import MUTANTS
@@ -33,6 +34,7 @@ SEEDS = {
     "webhooks": 15,
     "commands": 15,
     "regions": 120,
+    "due events": 40,
 }
 """So many that every kind of fault occurs, and every row of docs/regions.md; `make sim` runs
 20,000."""
@@ -128,6 +130,7 @@ def test_a_run_is_determined_by_its_seed_and_by_its_replay_file(
 SOME = range(2)
 """Seeds that draw when an attacker's copy comes: before the genuine webhook, with it, after it."""
 COPIES = ("replayed", "renamed", "stale")
+OVERDUE = next(s for s in POINTS if s.name == "an order is cancelled that is not paid in time")
 TAKEN = next(s for s in POINTS if s.name == "a webhook is verified, captured, and handed on")
 
 
@@ -138,12 +141,20 @@ def test_w2_no_copy_makes_a_second_event_however_it_comes(attack: str) -> None:
     assert [str(result.violation) for result in results if result.violation] == []
 
 
-def test_w5_no_fault_at_any_call_loses_a_webhook_that_was_accepted() -> None:
+def check_every_fault_of(case: Case) -> None:
     tally = Tally()
-    for part in parts([TAKEN], pairs=False):
+    for part in parts([case], pairs=False):
         tally.add(part.result())
     assert [str(result.violation) for _, result in tally.broken] == []
-    assert (tally.points[1], tally.in_vain) == (len(singles(TAKEN, TAKEN.run())), 0)
+    assert (tally.points[1], tally.in_vain) == (len(singles(case, case.run())), 0)
+
+
+def test_w5_no_fault_at_any_call_loses_a_webhook_that_was_accepted() -> None:
+    check_every_fault_of(TAKEN)
+
+
+def test_o7_no_fault_at_any_call_loses_or_doubles_a_due_event() -> None:
+    check_every_fault_of(OVERDUE)
 
 
 @pytest.fixture

@@ -148,6 +148,21 @@ def test_o2_a_fault_that_may_pass_is_retried_and_events_beside_it_are_published(
     assert harness.dead_letters() == []
 
 
+def test_o2_a_time_that_has_passed_for_aws_alone_is_published_when_it_has_passed_here(
+    harness: RelayHarness,
+) -> None:
+    soon, now = due_event(0, 60), [THEN + 1.0]
+    harness.relay = replace(
+        harness.relay,
+        clock=lambda: now[0],
+        sleep=lambda _: now.append(now.pop() + 50),
+    )
+    with inject(harness.relay.scheduler, "CreateSchedule", *[refused("ValidationException")] * 2):
+        harness.handle(change(image(soon)))
+    assert harness.published() == [soon.body]
+    assert harness.dead_letters() == []
+
+
 def test_o2_until_the_time_is_up_further_schedules_are_not_tried(harness: RelayHarness) -> None:
     many = change(image(*(due_event(n) for n in range(30))))
     faults = [never_sent()] * 10_000

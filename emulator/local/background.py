@@ -21,10 +21,8 @@ import psutil
 from emulator.connection import Connection
 from emulator.embedded_aws import embedded_aws
 from emulator.installed import ROOT
+from emulator.local import HOME, STATE
 from once.ops.errors import OpsError
-
-HOME = Path(".cache", "local")
-"""Below the working directory, which is the app's."""
 
 _READY = b"ready"
 _POLL_SECONDS = 0.05
@@ -161,7 +159,7 @@ def _folder(home: Path) -> Path:
 
 
 def _state_file(home: Path) -> Path:
-    return home / "state.json"
+    return home / STATE
 
 
 def _process(state: dict[str, str]) -> psutil.Process | None:

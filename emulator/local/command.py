@@ -115,7 +115,13 @@ def _deploy_all(connection: Connection, context: Mapping[str, str]) -> None:
 
 @app.command()
 def env() -> None:
-    """Print variables for a shell: with them, all AWS clients use the embedded AWS."""
+    """Print variables for a shell: with them, all AWS clients use the embedded AWS.
+
+    AWS accepts none of these credentials. Version 1 of the AWS CLI does not read
+    AWS_ENDPOINT_URL: use `awslocal`, which is `aws --endpoint-url` with this address.
+    """
+    typer.echo("unset AWS_PROFILE AWS_DEFAULT_PROFILE AWS_SESSION_TOKEN AWS_SECURITY_TOKEN")
+    typer.echo('awslocal() { aws --endpoint-url "$AWS_ENDPOINT_URL" "$@"; }')
     for name, value in background().connection().environment().items():
         typer.echo(f"export {name}={shlex.quote(value)}")
 

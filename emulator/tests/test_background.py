@@ -10,13 +10,16 @@ import psutil
 import pytest
 
 from emulator.local.background import Background
+from emulator.local.background import background as background_of
+from emulator.local.endpoint import environment_here
 from emulator.tests.processes import still_running, wait_until_gone
 from once.ops.errors import OpsError
 
 
 @pytest.fixture
 def background(tmp_path: Path) -> Iterator[Background]:
-    found = Background(tmp_path / "local")
+    found = background_of(tmp_path)
+    found.home.parent.mkdir()
     yield found
     found.end()
 
@@ -29,18 +32,23 @@ def processes(background: Background) -> list[int]:
     return [process.pid for process in (server, *server.children(recursive=True))]
 
 
-def test_it_is_started_once_and_its_end_leaves_nothing(background: Background) -> None:
+def test_it_is_started_once_and_its_end_leaves_nothing(
+    tmp_path: Path, background: Background, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert background.start()
     connection = background.connection()
     assert connection.client("sqs").list_queues()["ResponseMetadata"]["HTTPStatusCode"] == 200
     assert not background.start()
     assert background.connection() == connection
+    monkeypatch.chdir(tmp_path)
+    assert environment_here() == connection.environment()
     running = processes(background)
     assert len(running) >= 3
     assert background.end()
     assert still_running(running) == []
     assert [path.name for path in background.home.iterdir()] == ["lock"]
     assert not background.end()
+    assert environment_here() is None
     with pytest.raises(OpsError, match="no embedded AWS runs for this folder"):
         background.connection()
 

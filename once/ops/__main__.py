@@ -28,6 +28,9 @@ except MissingExtra as error:
     sys.exit(f"once: {error}")
 
 PLUGIN_GROUP = "once.commands"
+ENDPOINT_GROUP = "once.endpoints"
+"""Functions of other distributions that return the variables of an AWS that runs for this folder,
+such as an embedded one; None without one."""
 
 COMMANDS = {
     "status": ("status", "Show queues, requests for commands, and what is stuck."),
@@ -54,6 +57,9 @@ COMMANDS = {
 }
 """The module of each command in `once.ops`, and the command's line in the list of commands."""
 
+
+WITHOUT_AWS = {"explain", "new", "lock", "settings", "template", "package"}
+"""Commands that call no AWS, or that of the environment alone."""
 
 ELSEWHERE = {
     "local": "`pip install once-local`, or until it is on an index the wheel once_local that "
@@ -99,11 +105,28 @@ class _Root(Group):
                 fault = f"the command {name!r} ({plugin.value}) cannot be loaded: {error!r}"
                 raise OpsError(fault) from error
         module, line = COMMANDS[name]
+        if name not in WITHOUT_AWS:
+            _use_aws_of_folder()
         group = get_group(import_module(f"once.ops.{module}").app)
         if found := group.commands.get(name):
             return found
         group.name, group.help = name, line
         return group
+
+
+def _use_aws_of_folder() -> None:
+    """Use the AWS that runs for this folder, unless the environment names one; tell of it."""
+    if "AWS_ENDPOINT_URL" in os.environ:
+        return
+    found = filter(None, (each.load()() for each in entry_points(group=ENDPOINT_GROUP)))
+    for variables in found:
+        where = f"the embedded AWS of this folder, {variables['AWS_ENDPOINT_URL']}"
+        if named := [each for each in ("AWS_PROFILE", "AWS_ACCESS_KEY_ID") if each in os.environ]:
+            use = f'because of {named[0]}; `eval "$(once local env)"` leads to {where}'
+            typer.echo(f"using AWS, {use}", err=True)
+        else:
+            os.environ.update(variables)
+            typer.echo(f"using {where}; AWS_PROFILE leads to AWS", err=True)
 
 
 def command_line() -> Any:

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -72,6 +73,31 @@ def test_plugins_run_and_one_that_cannot_be_loaded_or_is_missing_is_reported(
     missing = CliRunner().invoke(root, ["local", "up"])
     assert missing.exit_code == ExitCode.FAILED
     assert "`once local` is in another package: `pip install once-local`" in words(missing.stderr)
+
+
+RUNNING = {"AWS_ENDPOINT_URL": "https://127.0.0.1:1", "AWS_REGION": "eu-west-1"}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({}, "using the embedded AWS of this folder, https://127.0.0.1:1; AWS_PROFILE leads to"),
+        ({"AWS_PROFILE": "production"}, "using AWS, because of AWS_PROFILE; `eval"),
+        ({"AWS_ENDPOINT_URL": "https://127.0.0.1:2"}, ""),
+    ],
+)
+def test_an_aws_that_runs_for_the_folder_is_used_or_told_of(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], told: str
+) -> None:
+    group = __main__.ENDPOINT_GROUP
+    here = EntryPoint("local", "tests.ops.test_main:RUNNING.copy", group)
+    found = {group: [here]}
+    monkeypatch.setattr(__main__, "entry_points", lambda *, group: found.get(group, []))
+    monkeypatch.setattr(os, "environ", {**os.environ, **given})
+    assert run("explain", "died").stderr == ""  # it calls no AWS
+    assert words(run("status", "--help").stderr).startswith(told)
+    used = told.startswith("using the embedded")
+    assert (os.environ.get("AWS_ENDPOINT_URL") == RUNNING["AWS_ENDPOINT_URL"]) is used
 
 
 @pytest.mark.usefixtures("cloud")

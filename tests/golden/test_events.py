@@ -19,7 +19,8 @@ LARGEST = 10_000
 
 
 def outgoing(case: Item) -> OutgoingEvent:
-    return OutgoingEvent(case["id"], case["read"]["source"], case["type"], case["body"])
+    head = case["id"], case["read"]["source"], case["type"], case["body"]
+    return OutgoingEvent(*head, due=case.get("due"))
 
 
 def read_today(body: str) -> Item:

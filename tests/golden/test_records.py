@@ -6,7 +6,7 @@ the conditions of a commit on the stored attributes, without the readers.
 
 import json
 import logging
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 from unittest.mock import Mock
 
@@ -63,6 +63,7 @@ SETTINGS = Settings(
     tables={},
     dedup_window_seconds=86_400,
     publishes=("order.stored", "order.counted"),
+    publishes_later=("order.counted",),
 )
 ORDERING = replace(SETTINGS, groups={"order.stored": "order_id"}, ordered_types=("order.stored",))
 
@@ -72,6 +73,7 @@ MADE: dict[str, dict[str, Any]] = {
     "refused": {"refusal": SoldOut("x")},
     "with an outbox": {"publishes": True},
     "refused, with an outbox": {"refusal": SoldOut("x"), "publishes": True},
+    "with a due event": {"publishes": True, "later": timedelta(minutes=30)},
     "pending, in flight": {"intent": INTENT},
     "pending, not done": {"intent": replace(INTENT, standing=Standing.NOT_DONE)},
     "pending, unknown": {"intent": replace(INTENT, standing=Standing.UNKNOWN)},
@@ -98,6 +100,7 @@ def written(
     refusal: SoldOut | None = None,
     reply: Reply | None = None,
     publishes: bool = False,
+    later: timedelta | None = None,
     ordered: bool = False,
     intent: Intent | None = None,
     owned: Intent | None = None,
@@ -108,7 +111,7 @@ def written(
     if refusal is not None:
         tx = tx.refused(refusal, keep_reads=False)
     if publishes:
-        publish(tx)
+        publish(tx, later)
     if reply is not None:
         tx.identity, tx.answer = Identity(COMMAND_KEY, "f"), reply.attribute()
     tx.commit_id, tx.intent = "c", intent
@@ -134,9 +137,9 @@ def transaction(event: CloudEvent, settings: Settings, owned: Intent | None = No
     )
 
 
-def publish(tx: Transaction) -> None:
+def publish(tx: Transaction, later: timedelta | None = None) -> None:
     tx.publish("order.stored", {"order_id": "o-1", "note": "café", "total": 19.99}, subject="o-1")
-    tx.publish("order.counted", {"number": 7})
+    tx.publish("order.counted", {"number": 7}, after=later)
 
 
 def read_today(item: Item) -> Item:

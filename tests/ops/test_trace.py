@@ -1,5 +1,6 @@
 """`trace`: the way of an event through every consumer, whatever its records hold."""
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -353,6 +354,30 @@ def test_retries_are_found_by_every_key_of_an_order(saga: Saga) -> None:
         saga.log(consumer, "will be retried", key_hash=hashed, error="Timeout", receive_count=3)
     assert ("inventory", "will be retried") in actions(event.id, *SHOP)
     assert ("payments", "will be retried") in actions("o-1")
+
+
+def test_consumers_that_committed_two_contents_of_an_event_are_told(saga: Saga) -> None:
+    event, other = placed("o-1"), placed("o-1", data={"order_id": "o-1", "lines": []})
+    saga.commit("orders", event)
+    saga.commit("inventory", event)
+    assert notes(event.id) == []
+    saga.commit("inventory", other)
+    [note] = notes(event.id)
+    assert note.startswith("note: consumers disagree: one event was committed with two")
+    saga.bury("orders", other, Reason.KEY_CONFLICT, key=saga.pk("orders", event))
+    saga.bury("inventory", event, Reason.KEY_CONFLICT, key=saga.pk("inventory", event))
+    for owner, name in (("orders", "inventory"), ("inventory", "orders")):
+        [letter] = json.loads(stdout_of("dlq", "list", "--consumer", owner, "--json"))["letters"]
+        verdict = json.loads(stdout_of("dlq", "show", letter["message_id"], "--json"))[
+            "if_sent_back"
+        ]
+        assert verdict["verdict"] == "needs-a-person"
+        assert f"and {name} committed this content" in verdict["why"]
+        assert "Do not delete it yet" in verdict["advice"]
+    saga.commit("inventory", event)
+    [letter] = json.loads(stdout_of("dlq", "list", "--consumer", "orders", "--json"))["letters"]
+    verdict = json.loads(stdout_of("dlq", "show", letter["message_id"], "--json"))["if_sent_back"]
+    assert verdict["verdict"] == "fails-again"
 
 
 def test_logs_are_read_from_the_given_time(saga: Saga) -> None:

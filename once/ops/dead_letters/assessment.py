@@ -8,6 +8,7 @@ function serves, and whether it was deployed after the failure.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -22,7 +23,7 @@ from once.events.identity import Key, fingerprint, message_group
 from once.intake import envelopes, reader
 from once.names import Reason
 from once.ops import dedup_records
-from once.ops.aws.deployment import MAX_EVENT_BYTES, Deployment
+from once.ops.aws.deployment import MAX_EVENT_BYTES, DeployedConsumer, Deployment
 from once.ops.dead_letters.dead_letter import DeadLetter
 from once.ops.errors import unexpected_error_text
 from once.ops.terminal import format_epoch_seconds, format_time, parse_timestamp
@@ -157,7 +158,39 @@ def assess_messages(
             verdict = _needs_a_person(f"It cannot be judged: {unexpected_error_text(error)}.")
         advice = verdict.advice and verdict.advice.replace("MESSAGE_ID", one.message.message_id)
         one.verdict = replace(verdict, advice=advice)
+    _find_disagreements(table, assessed)
     return assessed
+
+
+def _find_disagreements(
+    table: dedup_records.DedupRecordReader, assessed: Iterable[AssessedMessage]
+) -> None:
+    """Correct the verdict on a conflicting message whose content another consumer has committed.
+
+    To delete it would leave two consumers with two contents of one event.
+    """
+    committed: dict[str, list[tuple[AssessedMessage, DeployedConsumer, str]]] = {}
+    for one in assessed:
+        event, queue = one.event, one.message.queue
+        if not (one.verdict.fails_again and one.record and isinstance(event, CloudEvent)):
+            continue
+        for other in queue.others:
+            fields = (each.volatile.get(event.type) for each in (other, queue.consumer))
+            if event.type in other.event_types and len({*fields}) == 1:
+                with suppress(NoKey, TooLarge):
+                    content, key = other.fingerprint(event), other.key(event)
+                    if content and key:
+                        committed.setdefault(key, []).append((one, other, content))
+    for record in table.get(committed) if committed else ():
+        for one, other, content in committed[record[names.Record.PK]["S"]]:
+            if dedup_records.text_attribute(record, names.Record.FINGERPRINT) == content:
+                one.verdict = _needs_a_person(
+                    f"Consumers disagree: {one.message.queue.owner} committed other content under "
+                    f"its key, and {other.name} committed this content.",
+                    "Do not delete it yet. Compare both contents with `once trace "
+                    f"{one.message.message_id}`, and have the producer correct the wrong one by a "
+                    f"new event: {names.explained_by('consumers-disagree')}.",
+                )
 
 
 def event_of(message: DeadLetter) -> CloudEvent | OnceError:

@@ -68,6 +68,7 @@ class DeadLetterQueue:
         ingress: the deployment, to whose topics unrouted events go again; None for dead letters.
         consumer: its consumer, with the key rules; an empty one for the relay and unrouted events.
         claims: the claim-check bucket, if the deployment has one.
+        others: the other consumers of the deployment.
     """
 
     owner: str
@@ -76,6 +77,7 @@ class DeadLetterQueue:
     ingress: Deployment | None = field(default=None, compare=False)
     consumer: DeployedConsumer = field(default=DeployedConsumer("", "", "", ""), compare=False)
     claims: ClaimStore | None = field(default=None, compare=False)
+    others: tuple[DeployedConsumer, ...] = field(default=(), compare=False, repr=False)
     _serving: list[ServingVersion | None] = field(default_factory=list, compare=False, repr=False)
 
     @property
@@ -110,7 +112,12 @@ def dead_letter_queues(
     bucket = deployment.claim_bucket
     claims = ClaimStore(client("s3"), bucket, MAX_EVENT_BYTES) if bucket else None
     found = [
-        DeadLetterQueue(one.name, one.dead_letter_url, one.queue_url, consumer=one, claims=claims)
+        DeadLetterQueue(
+            *(one.name, one.dead_letter_url, one.queue_url),
+            consumer=one,
+            claims=claims,
+            others=tuple(each for each in deployment.consumers.values() if each != one),
+        )
         for one in chosen
     ]
     return found if consumer else [*found, *others.values()]

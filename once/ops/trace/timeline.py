@@ -19,7 +19,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 from once.errors import NoKey, OnceError, TooLarge
 from once.events import cloud_event, outgoing
 from once.events.identity import Key, consumer_of, key_hash
-from once.names import CAUSE_EXTENSION, CLOCK_MARGIN_SECONDS, RELAY, Limits, Outcome, Record, State
+from once.names import (
+    CAUSE_EXTENSION,
+    CLOCK_MARGIN_SECONDS,
+    RELAY,
+    Limits,
+    Outcome,
+    Record,
+    State,
+    explained_by,
+)
 from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import DeployedConsumer, Deployment
 from once.ops.dead_letters.assessment import event_of
@@ -79,6 +88,25 @@ class EventGraph:
                 continue
             if self.records.keys().isdisjoint(keys):
                 yield event, keys
+
+    def disagreements(self) -> Iterator[str]:
+        """Yield a text for each event of which two consumers have committed two contents."""
+        known = {one.identity: one for one in self._consumers}
+        found: dict[tuple[object, ...], dict[str, str]] = defaultdict(dict)
+        for pk, item in self.records.items():
+            consumer, _, key = pk.partition("#")
+            kind = text_attribute(item, Record.EVENT_TYPE) or ""
+            content = text_attribute(item, Record.FINGERPRINT)
+            if content and consumer in known:
+                found[key, kind, known[consumer].volatile.get(kind)][known[consumer].name] = content
+        for contents in found.values():
+            if len({*contents.values()}) > 1:
+                told = ", ".join(f"{name} {text[:12]}…" for name, text in contents.items())
+                yield (
+                    f"consumers disagree: one event was committed with two contents ({told}). "
+                    "The dead letters that conflict have the bodies: compare them before you "
+                    f"delete one ({explained_by('consumers-disagree')})"
+                )
 
     def messages_with_key(self, key: str) -> list[DeadLetter]:
         """Return the dead letters with this key, in their body or as their dedup key.

@@ -263,7 +263,7 @@ class TraceSearch:
                 "queue, is being retried, or no consumer subscribes to it"
                 for event, _ in open_events
             ]
-            self.notes += self._start_errors
+            self.notes += [*graph.disagreements(), *self._start_errors]
             self.notes += [
                 f"the key rule of {consumer} for {event_type} is not known, and its record is not "
                 "looked up: write the rule out in @consumer.handles, and deploy"

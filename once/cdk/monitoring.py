@@ -200,6 +200,7 @@ def monitor_consumer(
             part.metric(Metric.REDRIVEN, label="redriven again"),
             part.metric(Metric.RETRIED, label="retried"),
             part.metric(Metric.BREAKER_OPEN, label="held back"),
+            part.metric(Metric.QUARANTINED, label="dead-lettered"),
             *([part.metric(Metric.ISOLATED, label="isolated")] if isolation else []),
         ),
         _graph(
@@ -219,6 +220,31 @@ def monitor_consumer(
         if mapping is not None:
             part.on_hand_over(mapping)
     return row, faulty
+
+
+def first_row(
+    consumers: Iterable[tuple[FunctionConstruct, str, sqs.IQueue, sqs.IQueue]],
+    tree: Iterable[IConstruct],
+) -> Row:
+    """Return the first row of the dashboard: the state of the alarms in the tree, and for each
+    consumer messages waiting, age, dead letters and time of the commit; thresholds are drawn.
+
+    A consumer comes with its name, its queue and its dead-letter queue.
+    """
+    alarms = [each for each in tree if isinstance(each, cloudwatch.Alarm)]
+    waiting, ages, letters, times = [], [], [], []
+    for consumer, name, queue, dead_letters in consumers:
+        waiting.append(_visible(queue, name))
+        ages.append(queue.metric_approximate_age_of_oldest_message(label=name))
+        letters.append(_visible(dead_letters, name))
+        times.append(_Part.of(consumer).metric(Metric.COMMIT_MS, label=name, statistic="p99"))
+    return [
+        cloudwatch.AlarmStatusWidget(title="alarms", alarms=alarms, width=_WIDTH),
+        _graph("messages waiting", *waiting),
+        _graph("oldest message, seconds", *ages, threshold=_AGE_SECONDS),
+        _graph("dead letters", *letters, threshold=1),
+        _graph("commit, p99, ms", *times),
+    ]
 
 
 def monitor_relay(
@@ -638,13 +664,19 @@ def _function(name: str, function: lambda_.IFunction) -> cloudwatch.IWidget:
 
 
 def _graph(
-    title: str, *metrics: cloudwatch.IMetric, right: Iterable[cloudwatch.IMetric] = ()
+    title: str,
+    *metrics: cloudwatch.IMetric,
+    right: Iterable[cloudwatch.IMetric] = (),
+    threshold: int | None = None,
 ) -> cloudwatch.IWidget:
+    """Return a graph; the threshold is that of the alarm on the metrics of the left axis."""
+    lines = [] if threshold is None else [cloudwatch.HorizontalAnnotation(value=threshold)]
     from_zero = cloudwatch.YAxisProps(min=0)  # otherwise small changes look large
     return cloudwatch.GraphWidget(
         title=title,
         left=list(metrics),
         right=list(right),
+        left_annotations=lines,
         left_y_axis=from_zero,
         right_y_axis=from_zero,
         width=_WIDTH,

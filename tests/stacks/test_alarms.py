@@ -1,6 +1,7 @@
 """Alarms, the topic that they notify, and the dashboard."""
 
 import ast
+import json
 import operator
 import re
 from collections import Counter
@@ -435,3 +436,18 @@ def test_cloudwatch_may_publish_to_the_topic_which_has_no_key(cloud: Cloud) -> N
     assert flat(publish["Condition"]["ArnLike"]["aws:SourceArn"]) == (
         "arn:<AWS::Partition>:cloudwatch:<AWS::Region>:<AWS::AccountId>:alarm:*"
     )
+
+
+def test_the_dashboard_begins_with_the_alarms_and_every_consumer_at_a_glance(cloud: Cloud) -> None:
+    [dashboard] = cloud.every("AWS::CloudWatch::Dashboard").values()
+    text = json.dumps(dashboard)
+    titles = re.findall(r'title\\+":\\+"([^"\\]+)', text)
+    assert titles[:5] == [
+        *("alarms", "messages waiting", "oldest message, seconds", "dead letters"),
+        "commit, p99, ms",
+    ]
+    first = text[: text.index(titles[5])]
+    for consumer in CONSUMERS:
+        assert first.count(f'label\\":\\"{consumer.name}\\"') == 4
+    assert f'annotations\\":{{\\"horizontal\\":[{{\\"value\\":{HOUR}' in first
+    assert {"retried", "dead-lettered"} <= {*re.findall(r'label\\+":\\+"([^"\\]+)', text)}

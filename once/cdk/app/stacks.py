@@ -39,7 +39,7 @@ from once.cdk.checks.handlers_in_code import event_types_output
 from once.cdk.command_function import CommandFunction
 from once.cdk.deployment_options import DEDUP, CustomerKey, DeploymentConfig, imported_key
 from once.cdk.idempotent_consumer import IdempotentConsumer
-from once.cdk.monitoring import add_shared_alarms, make_alarm_topic, notify, tables_row
+from once.cdk.monitoring import add_shared_alarms, first_row, make_alarm_topic, notify, tables_row
 from once.cdk.nag import acknowledge_finding
 from once.cdk.operators import OperatorPolicies
 from once.cdk.outbox_relay import OutboxRelay
@@ -319,7 +319,9 @@ class _ConsumerStack(Stack):
 
     def _add_dashboard(self, name: str, more: Iterable[Row] = ()) -> None:
         if not self._config.local:  # the embedded AWS has no metrics to show
-            rows = [*(consumer.dashboard_row for consumer in self.consumers), *more]
+            shown = [(one, one.props.name, one.queue, one.dead_letters) for one in self.consumers]
+            first = first_row(shown, self.node.find_all())
+            rows = [first, *(consumer.dashboard_row for consumer in self.consumers), *more]
             # The names of dashboards are those of the whole account, not of a region.
             board = f"{name}-{self.region}"
             cloudwatch.Dashboard(self, "Dashboard", dashboard_name=board, widgets=rows)

@@ -157,7 +157,7 @@ $(AWS_VENV)/.ready: emulator/requirements.txt | $(VENV)/.ready
 	@touch $@
 
 $(CLI_VENV)/.ready: tests/e2e/requirements.txt | $(VENV)/.ready
-	@echo "installing the AWS CLI, for tests ($(CLI_VENV))"
+	@echo "installing the command lines of AWS and SAM, for tests ($(CLI_VENV))"
 	@$(PYTHON) -m venv --clear --without-pip $(CLI_VENV)
 	@$(call INSTALL,$(CLI_VENV)/bin/python,tests/e2e/requirements.txt)
 	@touch $@

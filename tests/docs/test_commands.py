@@ -87,7 +87,7 @@ def test_a_command_of_the_aws_cli_has_its_operation_and_parameters() -> None:
 def unknown_aws_words(line: str) -> list[str]:
     """Return the words of an AWS CLI command that AWS's own model of the service does not have."""
     _, service, command, *_ = line.split()
-    model = botocore.session.get_session().get_service_model(service)
+    model = botocore.session.get_session().get_service_model(service.removesuffix("api"))  # s3api
     operations = {botocore.xform_name(name, "-"): name for name in model.operation_names}
     given = re.findall(r"(?<=\s)--[a-z0-9-]+", line)
     if options := CUSTOM.get(f"{service} {command}"):

@@ -17,7 +17,6 @@ import pytest
 from samtranslator.yaml_helper import yaml_parse
 
 from demo.quiescence import wait_until_empty
-from emulator.connection import REGION
 from emulator.embedded_aws import EmbeddedAws
 from emulator.installed import ROOT
 from once.ops.aws.clients import depth
@@ -28,7 +27,8 @@ EXAMPLES = ROOT / "examples"
 BUCKET, SERVICE, NAME = "packages", "tickets", "tickets-tickets"
 OUTPUT = re.compile(r"Tickets(?:Settings|PolicyArn|QueueArn|IsolationQueueArn)")
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-AWS_CLI, OSLS = ROOT / ".venv-cli" / "bin" / "aws", ROOT / "node_modules" / ".bin" / "osls"
+AWS_CLI, SAM = (ROOT / ".venv-cli" / "bin" / name for name in ("aws", "sam"))
+OSLS = ROOT / "node_modules" / ".bin" / "osls"
 
 
 class World:
@@ -62,6 +62,7 @@ class World:
     def run(self, *command: str | Path, cwd: str = "") -> str:
         """Run a tool in the folder of the examples; return what it prints."""
         environment = {**os.environ, **self.aws.environment()}
+        environment["SAM_CLI_TELEMETRY"] = "0"
         environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
         done = subprocess.run(
             list(map(str, command)),
@@ -112,17 +113,10 @@ def world(aws: EmbeddedAws, tmp_path_factory: pytest.TempPathFactory) -> World:
     assert [Path(each).is_file() for each in templates["written"]] == [True, True]
     packages = json.loads(once(aws, "package", *told, "--json"))["written"]
     assert {*map(Path, packages)} == {*(here / "once.out" / "packages").iterdir()}
-    for path in (Path("cloudformation/template.yaml"), Path("serverless/serverless.yml")):
+    for path in ("cloudformation/template.yaml", "serverless/serverless.yml", "sam/template.yaml"):
         text = (here / path).read_text()
         (here / path).write_text(text.replace("python3.12", f"python{PYTHON}"))
     return World(aws, here)
-
-
-class NoManagedPolicies:
-    """In place of SAM's names of AWS's policies, of which the example uses none."""
-
-    def load(self) -> dict[str, str]:
-        return {}
 
 
 def read(path: str) -> dict[str, Any]:
@@ -132,19 +126,10 @@ def read(path: str) -> dict[str, Any]:
 
 @contextmanager
 def sam(world: World) -> Iterator[None]:
-    """Deploy the example of SAM, as its transformation expands it."""
-    from samtranslator.translator.transform import transform  # it takes three seconds to import
-
-    template = read("sam/template.yaml")
-    function = template["Resources"]["Tickets"]["Properties"]
-    function["Runtime"] = f"python{PYTHON}"
-    uri = f"s3://{BUCKET}/tickets.zip"  # as `sam package` does
-    package = world.folder / "sam" / function["CodeUri"]
-    world.aws.client("s3").upload_file(str(package), BUCKET, "tickets.zip")
-    function["CodeUri"] = uri
-    expanded = transform(template, {}, NoManagedPolicies())
-    (world.folder / "expanded.json").write_text(json.dumps(expanded))
-    world.deploy("tickets-sam", "expanded.json")
+    """Deploy the example with SAM's command line, as the page says."""
+    page = (ROOT / "docs" / "without-the-cdk.md").read_text()
+    [line] = re.findall(r"^sam (deploy --stack-name tickets-sam .+)$", page, re.MULTILINE)
+    assert "Successfully created" in world.run(SAM, *line.split())
     yield
     world.delete("tickets-sam")
 
@@ -176,10 +161,7 @@ def assert_booked_once(world: World) -> None:
 
 
 @pytest.mark.parametrize("tool", [sam, serverless])
-def test_a_message_that_comes_twice_changes_one_item(
-    world: World, tool: Tool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)  # the expansion asks for one
+def test_a_message_that_comes_twice_changes_one_item(world: World, tool: Tool) -> None:
     with tool(world):
         assert_booked_once(world)
 

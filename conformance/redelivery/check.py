@@ -4,7 +4,7 @@ import logging
 import os
 import time
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -37,6 +37,7 @@ def check(
     only: Collection[str] = (),
     replay: str = "",
     deep: float = 0,
+    tell: Callable[[int], None] = lambda _: None,
 ) -> Report:
     """Run the scenarios of a subject.
 
@@ -45,6 +46,7 @@ def check(
         seed: draws values, interleavings and pairs of faults; the same seed draws the same.
         only: names of faults; empty for all.
         replay: the name of one scenario, as a report has it. It is not preceded by the self-check.
+        tell: told how many scenarios have ended.
         deep: seconds for which scenarios with two faults are drawn after the others.
 
     Raises:
@@ -57,7 +59,10 @@ def check(
 
     began = time.monotonic()
     with isolated():
-        run = examine if replay or not hasattr(os, "fork") else examine_in_child
-        report = run(subject, seed=seed, only=only, replay=replay, deep=deep)
+        run: Callable[..., Report] = examine
+        more = {}
+        if not replay and hasattr(os, "fork"):
+            run, more = examine_in_child, {"progress": tell}
+        report = run(subject, seed=seed, only=only, replay=replay, deep=deep, **more)
         controls = {} if replay else self_check()
     return replace(report, controls=controls, seconds=time.monotonic() - began)

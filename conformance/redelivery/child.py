@@ -12,12 +12,13 @@ import signal
 import tempfile
 import traceback
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any
 
-from redelivery.boundary.outside import leave_the_network
+from redelivery.boundary.outside import end_with_the_parent, leave_the_network
 from redelivery.examination import Progress, examine
 from redelivery.faults import Fault
 from redelivery.report import Difference, Kind, Report, Result
@@ -36,8 +37,12 @@ _exit = os._exit
 _FRAME = re.compile(r'File "(.+)", line (\d+) in')
 
 
-def examine_in_child(subject: Subject, **options: Any) -> Report:
+def examine_in_child(
+    subject: Subject, *, progress: Callable[[int], None] = lambda _: None, **options: Any
+) -> Report:
     """Examine a subject in a child process, with the options of `examine`.
+
+    `progress` is told how many scenarios have ended.
 
     Raises:
         SubjectError: as `examine`, or the handler ends or hangs its process without a fault.
@@ -45,7 +50,7 @@ def examine_in_child(subject: Subject, **options: Any) -> Report:
     known: dict[str, Result] = {}
     ends = 0
     while True:
-        found, scenario, fault, how = _run(subject, known, options)
+        found, scenario, fault, how = _run(subject, known, options, progress)
         if not how and found is not None:
             return found
         if fault is None or found is None:
@@ -62,7 +67,7 @@ def examine_in_child(subject: Subject, **options: Any) -> Report:
 
 
 def _run(
-    subject: Subject, known: dict[str, Result], options: Any
+    subject: Subject, known: dict[str, Result], options: Any, progress: Callable[[int], None]
 ) -> tuple[Report | None, str, Fault | None, str]:
     """Return what one child has found, its last scenario, and how it ended if not by itself."""
     here, there = multiprocessing.Pipe(duplex=False)
@@ -86,6 +91,7 @@ def _run(
                     found = message
                 elif isinstance(message, Result):
                     known[message.scenario] = message
+                    progress(len(known))
                 else:
                     scenario, fault = message
         except EOFError:
@@ -108,6 +114,8 @@ def _work(subject: Subject, parent: Connection, stacks: IO[bytes], options: Any)
             faulthandler.dump_traceback_later(seconds, exit=True, file=stacks)
         parent.send(message)
 
+    os.dup2(2, 1)  # what the handler writes to the descriptor itself is not part of a report
+    end_with_the_parent()
     try:
         try:
             if not (subject.methods or subject.stores):  # their servers may be on this machine

@@ -1,9 +1,11 @@
 """The command `redelivery`: checks a handler, lists the faults."""
 
+import contextlib
 import io
 import shlex
 import signal
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
@@ -18,8 +20,14 @@ from redelivery.accepted import FILE, accept, read_accepted, with_accepted
 from redelivery.check import check as run_check
 from redelivery.faults import Fault
 from redelivery.formats import FORMATS
-from redelivery.presentation import EscapingConsole, print_faults, print_report, print_scenario
-from redelivery.project import TABLE_FORM, parse_toml, project, subjects
+from redelivery.presentation import (
+    EscapingConsole,
+    print_faults,
+    print_report,
+    print_scenario,
+    single_line,
+)
+from redelivery.project import TABLE_FORM, entries, parse_toml, project, subjects
 from redelivery.report import Report, Verdict
 from redelivery.subject import NoVerdict, Subject, SubjectError
 
@@ -176,17 +184,23 @@ def check(line: list[str], /, *, replay: str | None, every: bool, form: str, **g
     """
     console = EscapingConsole(sys.stdout)
     if replay:
-        _replay(_subjects(given), replay, given["seed"], console)
-    reports = []
+        _replay(_subjects(given, given["handler"]), replay, given["seed"], console)
+    reports, codes = [], []
     for name, report in _reports(given):
+        if isinstance(report, SubjectError):  # of one entry of several
+            EscapingConsole(sys.stderr).print(f"error: {report}", soft_wrap=True)
+            is_none = isinstance(report, NoVerdict)
+            codes.append(ExitCode.NO_VERDICT if is_none else ExitCode.USAGE)
+            continue
         reports.append(report)
+        codes.append(_CODES[report.verdict])
         if form == "text":
             named = [] if name in line or not name else [name]
             repeat = partial(_repeated, [*line, *named], report.seed)
             print_report(report, console, repeat=repeat, every_failure=every)
     if form != "text":
         click.echo(FORMATS[form](reports))
-    sys.exit(max(_CODES[report.verdict] for report in reports))
+    sys.exit(max(codes))
 
 
 def _repeated(line: Sequence[str], seed: int, scenario: str) -> str:
@@ -204,6 +218,8 @@ def accept_failures(*, reason: str, **given: Any) -> None:
     """
     folder, _ = project()
     for _, report in _reports(given):
+        if isinstance(report, SubjectError):
+            raise report
         number = accept(report, folder, reason)
         click.echo(f"{report.title}: {number} accepted in {folder / FILE}")
 
@@ -215,7 +231,7 @@ _OF_AN_ENTRY = (
 """Parameters whose values are those of an entry of the project."""
 
 
-def _subjects(given: dict[str, Any]) -> dict[str, Subject]:
+def _values(given: dict[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for text in given["fields"]:
         try:
@@ -229,19 +245,55 @@ def _subjects(given: dict[str, Any]) -> dict[str, Subject]:
             values[name] = [*values.get(name, ()), *value]
         elif value:
             values[name] = {**values.get(name, {}), **value} if isinstance(value, dict) else value
-    return subjects(given["handler"], values)
+    return values
 
 
-def _reports(given: dict[str, Any]) -> Iterator[tuple[str, Report]]:
-    """Yield the report of each subject, in which accepted failures do not count."""
+def _subjects(given: dict[str, Any], name: str) -> dict[str, Subject]:
+    return subjects(name, _values(given))
+
+
+def _reports(given: dict[str, Any]) -> Iterator[tuple[str, Report | SubjectError]]:
+    """Yield the report of each subject, in which accepted failures do not count.
+
+    Of several subjects, one that cannot be checked yields its error.
+    """
     folder, _ = project()
     accepted = read_accepted(folder)
-    for name, subject in _subjects(given).items():
-        if sys.stderr.isatty():  # a person sees nothing for seconds; a log has no use for it
-            EscapingConsole(sys.stderr).print(f"checking {subject.handler} …")
-        options = {name: given[name] for name in ("seed", "deep")}
-        report = run_check(subject, only=[*given["only"]], **options)
-        yield name, with_accepted(report, accepted, folder)
+    names = entries(given["handler"], _values(given))
+    options = {name: given[name] for name in ("seed", "deep")}
+    for name in names:
+        try:
+            [subject] = _subjects(given, name).values()
+            with _progress(subject.handler) as tell:
+                report = run_check(subject, only=[*given["only"]], tell=tell, **options)
+            yield name, with_accepted(report, accepted, folder)
+        except SubjectError as error:
+            if len(names) == 1:
+                raise
+            yield name, error
+
+
+_PAUSE_SECONDS = 10
+
+
+@contextlib.contextmanager
+def _progress(handler: str) -> Iterator[Callable[[int], None]]:
+    """Tell how many scenarios have ended: in a terminal at once, in a log now and then."""
+    is_seen, last = sys.stderr.isatty(), time.monotonic()
+
+    def tell(number: int) -> None:
+        nonlocal last
+        if is_seen:
+            sys.stderr.write(f"\r\x1b[Kchecking {single_line(handler)}: scenario {number} …")
+            sys.stderr.flush()
+        elif time.monotonic() - last > _PAUSE_SECONDS:
+            last = time.monotonic()
+            sys.stderr.write(f"checking {single_line(handler)}: {number} scenarios have ended\n")
+
+    try:
+        yield tell
+    finally:
+        sys.stderr.write("\r\x1b[K" if is_seen else "")
 
 
 def _replay(

@@ -54,7 +54,7 @@ MEANING = {
     Fault.CONFLICTED: "DynamoDB cancels the write: another transaction holds the item",
     Fault.TIMED_OUT: "a call times out, and takes effect after the invocation has ended",
     Fault.PARTLY_DONE: "the service processes a batch request without its last entry, and says so",
-    Fault.DEADLINE: "a call takes so long that Lambda ends the function shortly after it",
+    Fault.DEADLINE: "a call takes so long that one second is left to the function",
     Fault.BATCH: "two messages arrive in one batch, without any fault",
     Fault.TWICE_IN_BATCH: "one batch contains the message twice",
     Fault.IN_PARALLEL: "two invocations process the message at the same time",

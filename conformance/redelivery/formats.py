@@ -4,6 +4,7 @@ import json
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from redelivery.faults import MEANING, Fault
@@ -76,7 +77,7 @@ def github_text(reports: Sequence[Report]) -> str:
     for report in reports:
         for result, found in report.findings:
             level = _LEVELS[result.severity(found)].replace("note", "notice")
-            file, line = _place(found)
+            file, line = _place(report, found)
             place = f"file={file},line={line}," if line else ""
             told = f"{found.what}: {found.detail} ({result.scenario})"
             lines.append(f"::{level} {place}title=redelivery {found.kind}::{_escaped(told)}")
@@ -85,10 +86,13 @@ def github_text(reports: Sequence[Report]) -> str:
     return _printable("\n".join(lines))
 
 
-def _place(found: Difference) -> tuple[str, int]:
-    """Return file and line of a difference; line 0 without one."""
+def _place(report: Report, found: Difference) -> tuple[str, int]:
+    """Return the file, as its repository names it, and the line of a difference; 0 without one."""
     file, _, line = found.site.rpartition(":")
-    return file, int(line) if line.isdecimal() else 0
+    path, here = report.root.resolve() / file, Path.cwd()
+    top = next((f for f in (here, *here.parents) if (f / ".git").exists()), here)
+    named = path.relative_to(top).as_posix() if path.is_relative_to(top) else file
+    return named, int(line) if line.isdecimal() else 0
 
 
 def _escaped(text: str) -> str:
@@ -132,7 +136,7 @@ def sarif_text(reports: Sequence[Report]) -> str:
 
 def _sarif(report: Report, result: Result, found: Difference) -> dict[str, Any]:
     told = f"{report.title}: {found.kind}: {found.what}: {found.detail} ({result.scenario})"
-    file, line = _place(found)
+    file, line = _place(report, found)
     located = {"artifactLocation": {"uri": file}, "region": {"startLine": line}}
     return {
         "ruleId": result.fault,

@@ -95,7 +95,7 @@ def _early(found: list[Difference], run: Run) -> list[Difference]:
     """Mark losses that follow an acknowledgement as acknowledged early."""
     if run.record.late:
         site = run.record.late[0]
-        sentence = "the handler answered, and this call was still to be made"
+        sentence = "the handler answered while a background thread still had this call to make"
         early = Difference(Kind.ACKNOWLEDGED_EARLY, "the message", 1, site, sentence)
         return [early, *(entry for entry in found if entry.kind is not Kind.LOST)]
     if not run.record.acknowledged:
@@ -179,6 +179,8 @@ def _by_key(
         what = f"{name} {identity}"
         if identity not in found:
             yield Difference(Kind.LOST, what, detail="the row is missing")
+        elif identity not in expected and identity in before:
+            yield Difference(Kind.LOST, what, detail="the row is still there: it was not deleted")
         elif identity not in expected:
             yield Difference(Kind.DOUBLED, what, detail=_ONE_TOO_MANY)
         else:
@@ -197,7 +199,8 @@ def _in_row(what: str, old: Row, due: Row, is_: Row, alone: Sequence[Row]) -> It
         order = (Kind.DOUBLED, Kind.OVERWRITTEN, Kind.LOST)
         worst = min(kinds, key=lambda path: order.index(kinds[path][0]))
         kind, count = kinds[worst]
-        detail = f"{worst} is {_shown(is_.get(worst))}, expected {_shown(due.get(worst))}"
+        expected = f"expected {_shown(due[worst])}" if worst in due else "which no clean run has"
+        detail = f"{worst} is {_shown(is_.get(worst, 'missing'))}, {expected}"
         yield Difference(kind, what, count, detail=detail)
 
 

@@ -4,7 +4,8 @@ Texts that come from messages, handlers and services are escaped: none controls 
 """
 
 import io
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any
 
 from rich import box
@@ -14,13 +15,15 @@ from rich.table import Table
 from rich.text import Text
 
 from redelivery.faults import MEANING, Fault
-from redelivery.report import Kind, Report, Result, Row, Verdict, count, kinds_text
+from redelivery.report import Report, Result, Row, Verdict, count, kinds_text
 
 Repeat = Callable[[str], str]
 """Returns the command or call that repeats a scenario, given its name."""
 
 _WIDTH = 80
 _LONGEST_MESSAGE = 400
+_LONGEST_REPEATED = 12
+_PROCESS = re.compile(r"\bprocess \d+")
 _STYLES = {Verdict.PASSED: "bold green", Verdict.FAILED: "bold red", Verdict.NONE: "bold yellow"}
 
 
@@ -56,10 +59,10 @@ def print_report(
     With `every_failure`, each failing scenario is told instead of the shortest for each kind and
     place.
     """
-    controls = f"{sum(report.controls.values())} of {count(len(report.controls), 'control')}"
+    known = f"{sum(report.controls.values())} of {count(len(report.controls), 'known handler')}"
     console.print(
-        f"{report.title}: seed {report.seed}, {report.seconds:.1f} s, {controls} judged rightly"
-        f"{report.remark}"
+        f"{report.title}: seed {report.seed}, {report.seconds:.1f} s; self-check: {known} judged "
+        f"rightly{report.remark}"
     )
     console.print()
     console.print(_table(report.rows))
@@ -94,8 +97,8 @@ def print_scenario(result: Result, console: Console) -> None:
     course = Table.grid(padding=(0, 1))
     course.add_column(justify="right")
     course.add_column(overflow="fold")
-    for number, step in enumerate(result.course, 1):
-        course.add_row(f"{number:>4}", single_line(step))
+    for number, step in _folded(result.course):
+        course.add_row(f"{number:>4}" if number else "", single_line(step))
     console.print(course)
     if not result.fired:
         console.print("The fault did not take place: this scenario shows nothing.")
@@ -109,6 +112,25 @@ def print_scenario(result: Result, console: Console) -> None:
         console.print(_item(f"{found.kind}{times}: {found.what}{site}{detail}{why}", style="red"))
     for remark in result.remarks:
         console.print(_item(remark))
+
+
+def _folded(course: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the steps with their numbers; steps that come again at once are counted."""
+    same, number = [_PROCESS.sub("", step) for step in course], 0
+    while number < len(course):
+        for size in range(1, _LONGEST_REPEATED + 1):
+            block, times = same[number : number + size], 1
+            while same[number + times * size : number + (times + 1) * size] == block:
+                times += 1
+            if times > 1 and times * size > size + 1:
+                break
+        else:
+            size = times = 1
+        yield from enumerate(course[number : number + size], number + 1)
+        if times > 1:
+            steps = "this step comes" if size == 1 else f"these {size} steps come"
+            yield 0, f"({steps} {times - 1} times more)"
+        number += times * size
 
 
 def print_faults(console: Console) -> None:
@@ -158,18 +180,6 @@ def _print_failures(
         console.print(_item("To repeat it:"))
         # One line, however long, so that it can be copied.
         console.print(f"    {single_line(repeat(result.scenario))}", soft_wrap=True)
-    _print_heading(console, "Differences by call site")
-    found: dict[tuple[str, Kind, str], list[str]] = {}
-    for result in report.failures:
-        for one in result.counted:
-            found.setdefault((one.site, one.kind, one.what), []).append(result.scenario)
-    last = None
-    for (site, kind, what), (first, *others) in sorted(found.items()):
-        if site != last:
-            console.print(Text(single_line(site or "(no call site)"), "bold"))
-            last = site
-        where = f"{first} and {len(others)} more" if others else first
-        console.print(_item(f"{kind}: {what}, in {where}"))
 
 
 def _lists(report: Report) -> dict[str, list[str]]:

@@ -53,6 +53,12 @@ def project() -> tuple[Path, Mapping[str, Any]]:
     return here, {}
 
 
+def entries(name: str, given: Mapping[str, Any]) -> list[str]:
+    """Return the names of which each is one subject; all entries of the project, without a name."""
+    _, known = project()
+    return [name] if name or {"template", "subject"} & given.keys() or not known else [*known]
+
+
 def subjects(name: str, given: Mapping[str, Any]) -> dict[str, Subject]:
     """Return the subjects that a name means, by their entries' names.
 

@@ -228,7 +228,10 @@ class Report:
         match self.verdict:
             case Verdict.PASSED:
                 faults = sum(bool(row.fired) for row in self.rows)
-                ends = f"in each of {count(fired, 'scenario')} of {count(faults, 'fault')}"
+                other = sum(r.fired and bool(r.differences) for r in self.results)
+                share = f"in {fired - other} of" if other else "in each of"
+                ends = f"{share} {count(fired, 'scenario')} of {count(faults, 'fault')}"
+                ends += f", and otherwise, as accepted, in {other}" if other else ""
                 return f"PASSED: {self.title} ends as in its clean run {ends}{self.remark}"
             case Verdict.FAILED:
                 share = f"in {len(self.failures)} of {count(fired, 'scenario')}"

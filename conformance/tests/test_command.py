@@ -45,6 +45,7 @@ class Check:
         self.options: dict[str, Any] = {}
 
     def __call__(self, subject: Subject, **options: Any) -> Report:
+        options.pop("tell", None)
         self.subject, self.options = subject, options
         if isinstance(self.outcome, BaseException):
             raise self.outcome
@@ -237,6 +238,17 @@ def test_without_a_name_every_entry_is_checked(
     assert "name one of orders, mails" in capsys.readouterr().err
 
 
+def test_an_entry_that_cannot_be_checked_does_not_stop_the_others(
+    check: Check, below: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (below.parent / "pyproject.toml").write_text(PROJECT.replace("items.json", "missing.json"))
+    check.outcome = FAILED
+    assert run("check --format json") == 2
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["verdict"] == "failed"
+    assert "missing.json" in captured.err
+
+
 @pytest.mark.parametrize(
     ("entry", "told"),
     [
@@ -277,6 +289,7 @@ def test_accepted_failures_pass_and_new_ones_fail(
     assert run(SHORT) == 0
     output = capsys.readouterr().out
     assert "dies-after: lost: message to mails: a mail too many" in output
+    assert "in 2 of 4 scenarios of 3 faults, and otherwise, as accepted, in 2" in output
     new = result("redriven@2", LOST)
     check.outcome = replace(FAILED, results=(new,))
     assert run(SHORT) == 1

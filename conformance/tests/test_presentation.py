@@ -4,6 +4,7 @@ import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -163,3 +164,24 @@ def test_texts_of_the_handler_do_not_control_the_terminal(
     assert all(character.isprintable() or character == "\n" for character in text)
     assert "[bold]" in text
     assert ":warning:" in text
+
+
+def test_steps_that_come_again_are_told_once() -> None:
+    again = ["SQS delivers m1 to process {}", "the handler raises KeyError", "again"]
+    steps = [step.format(n) for n in range(5) for step in again]
+    told = replace(result("redriven"), course=("begin", *steps, "end"))
+    text = text_of(lambda console: print_scenario(told, console))
+    assert text.count("the handler raises KeyError") == 1
+    assert "(these 3 steps come 4 times more)" in text
+    assert "  17 end" in text
+
+
+def test_a_place_is_named_from_the_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "service").mkdir()
+    monkeypatch.chdir(tmp_path / "service")
+    report = replace(FAILED, root=tmp_path / "service" / "src")
+    assert "file=service/src/app.py,line=12" in FORMATS["github"]([report])
+    assert '"uri": "service/src/app.py"' in FORMATS["sarif"]([report])

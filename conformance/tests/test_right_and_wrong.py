@@ -6,9 +6,13 @@ Each kind of bug has a handler that is right.
 import ast
 import itertools
 import json
+import os
 import re
 import sqlite3
-from collections.abc import Iterator
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -40,7 +44,7 @@ from redelivery.boundary import invocation
 from redelivery.child import examine_in_child
 from redelivery.examination import Progress, examine
 
-HERE = Path(__file__).parent / "handlers"
+HERE, KIT = Path(__file__).parent / "handlers", Path(__file__).parents[1]
 ORDER = {"order_id": "o-1", "customer": "c-1", "amount": 5}
 OTHER = {"order_id": "o-2", "customer": "c-2", "amount": 7}
 TABLES = [Table("orders", "order_id", compared=False), Table("totals", "customer")]
@@ -405,6 +409,12 @@ def test_a_consumer_with_a_pydantic_model_passes() -> None:
     ensure_found(case, examine(subject, only=[*case.found]))
 
 
+def test_a_function_that_survives_its_slow_call_says_so() -> None:
+    given = Case("adds_each_once", {}).subject()
+    [result] = examine(given, only=[Fault.DEADLINE]).results[:1]
+    assert "the function ends by itself, before its time is over" in result.course
+
+
 def test_two_faults_find_what_one_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     given = Case("gives_up_at_the_third", {}).subject()
     singles = examine(given, only=[Fault.DIES_BEFORE, Fault.REDRIVEN]).results
@@ -607,3 +617,36 @@ def test_an_end_of_the_process_is_a_finding(
     assert {result.fault for result in found.results} == {*faults}
     told_of = [d.detail for result in found.results for d in result.differences]
     assert all(re.search(told, detail) for detail in told_of)
+
+
+def test_what_a_handler_writes_to_a_descriptor_is_not_in_front_of_a_report(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    given = Case("writes_to_a_descriptor", {}, given=IN_ORDERS).subject()
+    assert examine_in_child(given, only=[Fault.REDRIVEN]).results[0].fired
+    assert capfd.readouterr().out == ""
+
+
+def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
+    code = (
+        "from redelivery import check, Subject; from pathlib import Path; "
+        f"check(Subject('right_and_wrong.hangs_at_once', [{{}}], root=Path({str(HERE)!r})))"
+    )
+    marker = tmp_path / "hangs"
+    environment = {**os.environ, "PYTHONPATH": str(KIT), "MARKER": str(marker)}
+    parent = subprocess.Popen([sys.executable, "-c", code], env=environment)
+    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+    try:
+        wait_until(marker.exists)
+        [child_id] = children.read_text().split()
+    finally:
+        parent.terminate()
+        parent.wait()
+    wait_until(lambda: not Path(f"/proc/{child_id}/exe").exists())
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)

@@ -219,6 +219,7 @@ class Invocation:
             its modules are being imported.
         overdue: calls that take effect after it.
         calls: the calls, in their order.
+        is_late: whether a slow call has left it one second.
         refused: raised when the handler left the boundary.
     """
 
@@ -237,6 +238,7 @@ class Invocation:
     overdue: list[Perform] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     refused: BaseException | None = None
+    is_late: bool = False
     _in_the_sdk: set[int] = field(default_factory=set)
     main: threading.Thread = field(default_factory=threading.current_thread)
     _order: ThreadOrder = field(init=False)
@@ -264,7 +266,7 @@ class Invocation:
             site = call_site(self.root)
             if self.answered and not self.dead:
                 self.record.late.append(site)
-                self.tell(f"after its answer, the handler reaches {site} {call}: it is frozen")
+                self.tell(f"a background thread reaches {site} {call} after the answer: frozen")
             if self.dead or self.answered:
                 raise Killed
             self.number += 1
@@ -300,6 +302,7 @@ class Invocation:
         self, place: str, fault: Fault | None, perform: Perform, failures: Failures
     ) -> Any:
         if fault is Fault.DEADLINE:
+            self.is_late = True
             self.tell(f"{place}: slow; one second is left to the function")
             self.sleep(max(self.seconds_left - LEFT_SECONDS, 0))
             self.call_seconds = SLOW_CALL_SECONDS
@@ -413,6 +416,9 @@ def inherited() -> Iterator[None]:
     def report(failed: threading.ExceptHookArgs) -> None:
         if not issubclass(failed.exc_type, Killed):
             _report(failed)
+            if invocation := current():
+                told = f"a background thread raises {failed.exc_type.__name__}: {failed.exc_value}"
+                invocation.tell(f"{told}; the handler does not hear of it")
 
     _report = threading.excepthook
     with (

@@ -9,6 +9,7 @@ import importlib
 import ipaddress
 import multiprocessing.util
 import os
+import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -209,8 +210,16 @@ def _is_this_machine(host: Any) -> bool:
         return False
 
 
+_ON_THE_PARENTS_END = 1
+"""Linux's `PR_SET_PDEATHSIG`."""
+
 _USER_AND_NETWORK = 0x10000000, 0x40000000
 """Linux's `CLONE_NEWUSER` and `CLONE_NEWNET`; Python has them from 3.12."""
+
+
+def end_with_the_parent() -> None:
+    """Let this process end when its parent does, however that ends, where Linux is asked for it."""
+    getattr(ctypes.CDLL(None), "prctl", lambda *_: 0)(_ON_THE_PARENTS_END, signal.SIGKILL)
 
 
 def leave_the_network() -> None:

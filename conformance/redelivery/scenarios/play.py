@@ -133,6 +133,8 @@ class Run:
             self.errors.append(error)
             self.tell(f"the handler raises {type(error).__name__}: {str(error)[:200]}")
             answer = error
+        if invocation.is_late and not invocation.dead:
+            self.tell("the function ends by itself, before its time is over")
         if self._is_first:
             self.calls, self._is_first = invocation.calls, False
         for late in invocation.overdue:

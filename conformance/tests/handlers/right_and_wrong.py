@@ -129,6 +129,18 @@ def hangs_on_duplicates(event: Event, _: Any) -> None:
         table("orders").put_item(Item={"order_id": order["order_id"]})
 
 
+def hangs_at_once(_: Event, __: Any) -> None:
+    Path(os.environ["MARKER"]).touch()
+    while True:
+        pass
+
+
+def writes_to_a_descriptor(event: Event, _: Any) -> None:
+    for order in bodies(event):
+        os.write(1, b"not a report")
+        table("orders").put_item(Item=order)
+
+
 def waits_for_its_end(_: Event, context: Any) -> None:
     while context.get_remaining_time_in_millis() > 0:
         pass

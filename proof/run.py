@@ -327,8 +327,10 @@ class FailoverRun:
         scenario = self._scenario
         scenario.check_end(repeated=False)
         active = scenario if scenario.world.is_up else scenario.standby
-        for body in (body for account in scenario.accounts for body in account.bodies):
-            active.publish(body)
+        for account in scenario.accounts:
+            for body in account.bodies:
+                active.publish(body)
+            active.request_charge(account)
         self._recover(self._runs[active.world])
         scenario.check_end(repeated=True)
 

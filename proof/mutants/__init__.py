@@ -395,6 +395,9 @@ _IN_TWO_REGIONS: Changes = {
         FailoverRun._fail_over, "self._go_on()", "self._go_on(loss.after)"
     ),
     "the relay of a drained Region goes on": instead(Regions.stop, "return"),
+    "a provider key that each Region draws": edit(
+        EffectLedger.open, "key_hash(pk)", "key_hash(pk + __import__('os').urandom(4).hex())"
+    ),
     "the relay of a standby runs": edit(Regions.__init__, "self.standby.relays_from = ", ""),
 }
 

@@ -73,6 +73,11 @@ class Effect(Struct, frozen=True):
     fails: bool = False
 
     @property
+    def order(self) -> str:
+        """The id of its order."""
+        return f"o-{self.number}"
+
+    @property
     def body(self) -> str:
         """Its event."""
         _, publisher, kind = _EVENTS[self.kind]
@@ -83,8 +88,8 @@ class Effect(Struct, frozen=True):
             "source": SOURCE_PREFIX + publisher,
             "type": kind,
             "data": {
-                "order_id": f"o-{self.number}",
-                "email": f"o-{self.number}@example.com",
+                "order_id": self.order,
+                "email": f"{self.order}@example.com",
                 "currency": "EUR",
                 "amount": 100,
                 "payment_method": FAILING if self.fails else method,
@@ -128,8 +133,8 @@ def _starting(name: str, workflow: str, event_type: str) -> tuple[ConsumerProps,
     return line, consumer
 
 
-_LINES = {line.name: line for line in shop.CONSUMERS}
-_PUBLISHER = ConsumerProps(
+LINES = {line.name: line for line in shop.CONSUMERS}
+PUBLISHER = ConsumerProps(
     "inventory",
     external=("unsent",),
     publishes=tuple(kind for _, publisher, kind in _EVENTS.values() if publisher == "inventory"),
@@ -213,9 +218,9 @@ class Effects(Scenario):
 
     def consumers(self) -> Mapping[ConsumerProps, Consumer]:
         """Return the shop's consumers of charges and e-mails, and those of workflows."""
-        paid, mailed = _LINES["payments"], _LINES["notifications"]
+        paid, mailed = LINES["payments"], LINES["notifications"]
         return {
-            _PUBLISHER: Consumer("inventory"),
+            PUBLISHER: Consumer("inventory"),
             paid: _CHARGES,
             mailed: _MAILS,
             **_WORKFLOWS,
@@ -288,7 +293,7 @@ class Effects(Scenario):
         return {name: made[name] for name in made if name in self.service.places}
 
 
-_ALONE = replace(_LINES["payments"], batch_size=1, max_receive_count=5)
+_ALONE = replace(LINES["payments"], batch_size=1, max_receive_count=5)
 
 
 class FailingOrders(Effects):
@@ -310,8 +315,8 @@ class FailingOrders(Effects):
 
     def consumers(self) -> Mapping[ConsumerProps, Consumer]:
         """Return the consumers of charges and e-mails; an invocation has one charge."""
-        mailed = _LINES["notifications"]
-        return {_PUBLISHER: Consumer("inventory"), _ALONE: payments, mailed: notifications}
+        mailed = LINES["notifications"]
+        return {PUBLISHER: Consumer("inventory"), _ALONE: payments, mailed: notifications}
 
     def begin(self) -> None:
         """Request the charges that fail, one after the other, and then the sound ones."""

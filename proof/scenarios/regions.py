@@ -19,11 +19,13 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from functions.payments.handler import consumer as payments
 from once import Consumer, Key, Transaction
 from once.cdk import ConsumerProps, TableProps
 from once.names import Record, State
 from once.settings import Dedup
 from proof.ledger import Scenario, check, event_of
+from proof.scenarios.effects import LINES, PUBLISHER, Effect
 from proof.service import DEDUP, Service, Violation
 from proof.world.expressions import Item
 from proof.world.faults import Plan
@@ -38,7 +40,7 @@ COUNTED = ("runs", "changes", "missing", "missing for good", "doubled", "written
 """What is counted of each row: changes that an entry owes to an item, those that are missing at
 rest and after everything was sent again, those that were made twice, and writes of a Region that
 had come back and did not know yet that another one had taken over."""
-_ACCOUNTS, _BANK, _MIRRORED = "accounts", "bank", "mirrored"
+_ACCOUNTS, _BANK, _MIRRORED, _PAYMENTS = "accounts", "bank", "mirrored", "payments"
 
 Place = tuple[str, str]
 """A table and a key."""
@@ -59,6 +61,7 @@ class Booked(Struct, frozen=True):
 
 
 alone, recorded, mirror = Consumer(_ACCOUNTS), Consumer(_ACCOUNTS), Consumer("mirror")
+inventory = Consumer(PUBLISHER.name)
 _ON_ITEM, _ACCOUNT = alone.table(_ACCOUNTS), recorded.table(_ACCOUNTS)
 _TOTAL, _MIRROR = recorded.table(_BANK), mirror.table(_MIRRORED)
 
@@ -134,6 +137,11 @@ class Account(Struct, frozen=True, tag=True):
         return [f"{kind}_{self.name}" for kind in KINDS]
 
     @property
+    def charge(self) -> Effect:
+        """A charge, of the account's order."""
+        return Effect(int(self.name[1:]))
+
+    @property
     def bodies(self) -> list[str]:
         """The event of each entry."""
         return [
@@ -190,7 +198,8 @@ class Half(Scenario):
             return {replace(accounts, dedup=Dedup.ITEM, group_size=size): alone}
         tables = (items, TableProps(_BANK, "bank"))
         books = ConsumerProps("mirror", events=("booked",), tables=(mirrored,))
-        return {replace(accounts, tables=tables, publishes=("booked",)): recorded, books: mirror}
+        books_of = replace(accounts, tables=tables, publishes=("booked",))
+        return {books_of: recorded, books: mirror, PUBLISHER: inventory, LINES[_PAYMENTS]: payments}
 
     def deployed(self, plan: Plan, seed: int, world: type[World]) -> Service:
         """Return the service."""
@@ -227,15 +236,23 @@ class Half(Scenario):
         for account in self.accounts:
             for body in account.bodies[account.later :] * account.copies:
                 self.soon(partial(self.publish, body))
+            for _ in range(account.copies):
+                self.soon(partial(self.request_charge, account))
+
+    def request_charge(self, account: Account) -> None:
+        """Request the charge of an account, unless its records are on items."""
+        if not self.loss.on_items:
+            self.enqueue(_PAYMENTS, account.charge.body)
 
     def has_effect(self, consumer: str, body: str) -> bool:
         """Tell whether this Region ever had the record of an event."""
         self._read_versions()
-        return (consumer, event_of(body)["data"]["entry"]) in self.known
+        return (consumer, self.subject_of(body)) in self.known
 
     def subject_of(self, body: str) -> Any:
-        """Return an event's entry."""
-        return event_of(body)["data"]["entry"]
+        """Return an event's entry, or the order of a charge."""
+        data = event_of(body)["data"]
+        return data.get("entry") or data["order_id"]
 
     def new_versions(self) -> list[Version]:
         """Return the versions that are new since the last call."""
@@ -303,6 +320,8 @@ class Regions(Half):
                 if number < account.later or is_again:
                     self.sent.add(self.subject_of(body))
                     other.soon(partial(other.publish, body))
+            if account.sent != "once":
+                other.soon(partial(other.request_charge, account))
 
     def stop(self) -> None:
         """Disable the mapping of the relay, which would publish what the other Region commits."""
@@ -323,8 +342,11 @@ class Regions(Half):
 
     def check_versions(self) -> None:
         """Check each new version of an item. Raises Violation."""
+        charged = self.world.provider.charged()
+        check("charged twice", [order for order, number in charged.items() if number > 1])
         back = self.fenced_from - self.loss.fence
-        for half in (self, self.standby):
+        # Strongly consistent tables have one history.
+        for half in (self,) if self.loss.tables == "MRSC" else (self, self.standby):
             for version in half.new_versions():
                 self._check_version(version)
                 if half is self and version.region == "A" and version.written_at >= back:
@@ -358,13 +380,23 @@ class Regions(Half):
         wrong = [
             f"{consumer} {entry} {what}"
             for account in self.accounts
-            for entry in account.entries
-            for consumer in (line.name for line in here.consumers())
+            for consumer, entry in self._owed(account)
             for what in self._faults(tables, found, (consumer, entry), account.name, repeated)
         ]
+        orders = [] if self.loss.on_items else [a.charge.order for a in self.accounts]
+        charged = self.world.provider.charged()
+        check("not charged", [order for order in orders if repeated and not charged[order]])
         check("neither once nor exposed", wrong)
         if repeated:
             self._count("runs")
+
+    def _owed(self, account: Account) -> Iterator[Place]:
+        """Yield each consumer with each entry that it has to process."""
+        for line in self.consumers():
+            if line.name in (_ACCOUNTS, "mirror"):
+                yield from ((line.name, entry) for entry in account.entries)
+            elif line.name == _PAYMENTS:
+                yield line.name, account.charge.order
 
     def _faults(
         self,
@@ -378,15 +410,14 @@ class Regions(Half):
         consumer, entry = record
         is_torn = TORN and not self.loss.on_items
         if record not in found:
-            is_owed = entry in self.sent if consumer == _ACCOUNTS else (_ACCOUNTS, entry) in found
+            is_owed = (_ACCOUNTS, entry) in found if consumer == "mirror" else entry in self.sent
             if is_owed or repeated:
                 is_exposed = self.loss.on_items and (_ACCOUNTS, account) in self.exposed
                 yield from self._judged("missing", is_exposed and not repeated)
             return
-        places = [(_MIRRORED, account)] if consumer == "mirror" else [(_ACCOUNTS, account)]
-        places += [(_BANK, "all")] if consumer == _ACCOUNTS and not self.loss.on_items else []
-        for table, key in places:
-            number = _counts(tables[table].get(key, {})).get(entry, 0)
+        for table, key in self._places(consumer, entry, account):
+            item = tables[table].get(key, {})
+            number = int(bool(item)) if table == _PAYMENTS else _counts(item).get(entry, 0)
             if repeated:
                 self._count("changes")
             if number > 1 and repeated:
@@ -394,6 +425,14 @@ class Regions(Half):
             if number < 1:
                 word = "missing for good" if repeated else "missing"
                 yield from self._judged(word, is_torn and (table, key) in self.exposed)
+
+    def _places(self, consumer: str, entry: str, account: str) -> list[Place]:
+        """Return the items that a consumer writes for an entry."""
+        if consumer == _PAYMENTS:
+            return [(_PAYMENTS, entry)]
+        if consumer == "mirror":
+            return [(_MIRRORED, account)]
+        return [(_ACCOUNTS, account)] + [(_BANK, "all")] * (not self.loss.on_items)
 
     def _judged(self, what: str, may_be: bool) -> Iterator[str]:
         if may_be:

@@ -125,8 +125,8 @@ class Region(World):
         self.tables = self.replica(self, keys, dedup)
 
     def join(self, first: "Region") -> None:
-        """Become the second of two Regions."""
-        self.name, self.log = "B", first.log
+        """Become the second of two Regions; the provider of payments is in neither."""
+        self.name, self.log, self.provider = "B", first.log, first.provider
         self.other, first.other = first, self
 
     @property

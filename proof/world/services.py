@@ -161,6 +161,8 @@ class Workflows:
             if self.started.setdefault(arn, payload) != payload:
                 raise ServiceError("DurableExecutionAlreadyStartedException", 409)
             return {"StatusCode": 202, "DurableExecutionArn": arn}
+        if operation == "GetFunctionConfiguration":  # by a redrive; no function is deployed here
+            raise ServiceError("ResourceNotFoundException", 404)
         if operation == "DescribeExecution":
             return {"input": self.started[request["executionArn"]]}
         arn = f"{request['stateMachineArn']}:{request['name']}".replace("stateMachine", "execution")

@@ -101,13 +101,16 @@ class World:
             stack.enter_context(patch.object(inspect, "signature", _signature))
             for pool in _THREAD_POOLS:
                 stack.enter_context(patch(pool, lambda *_: self.pool()))
-            stack.enter_context(patch("once.effects.concurrent_calls.wait", Pool(self.tasks).wait))
+            stack.enter_context(patch("once.effects.concurrent_calls.wait", self._wait))
             random.seed(self._seed)
             yield
 
     def pool(self) -> Pool:
         """Return a thread pool for the running task."""
         return Pool(self.tasks)
+
+    def _wait(self, *arguments: Any, **more: Any) -> Any:
+        return self.pool().wait(*arguments, **more)
 
     def respond(self, call: Call) -> Any:
         """Execute a call, with its planned fault.

@@ -86,6 +86,13 @@ GROUPS = {
         ("webhooks.captured_webhook", "webhooks.ingress", "webhooks.signature", "webhooks.webhook"),
         ("golden/test_captures.py", "once/webhooks"),
     ),
+    "commands": Group(
+        (
+            *("commands.answer", "commands.handlers", "commands.http_door", "commands.routes"),
+            *("commands.runner", "commands.scope"),
+        ),
+        ("once/commands",),
+    ),
     "producer": Group(("producer",), ("once/test_producer.py",)),
     "failures": Group(
         (

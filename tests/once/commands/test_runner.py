@@ -322,22 +322,23 @@ def test_a_refusal_that_depends_on_what_was_read_commits_only_if_that_still_hold
 
 def test_a_refusal_by_a_condition_commits_without_what_was_read() -> None:
     """What the handler read is not the reason: it may change, and the refusal holds."""
-    commands = Commands("small")
+    commands, ran = Commands("small"), list[str]()
 
     @commands.handles("do", OrderId)
     def do(command: OrderId, tx: Transaction) -> None:
+        ran.append(command.order_id)
         tx.get(PLAIN, {"order_id": "price"})
-        tables.given("orders", {"order_id": "price", "once_commit": "other"})
         unknown = {"order_id": "unknown"}
         tx.delete(PLAIN, unknown, condition="attribute_exists(order_id)", otherwise=Gone())
 
     @commands.rejects(Gone)
     def gone(command: OrderId, refusal: Gone, tx: Transaction) -> str:
-        tx.put(PLAIN, {"order_id": "refused"})
+        tables.given("orders", {"order_id": "price", "once_commit": "other"})
         return "gone"
 
     with FakeAws(commands, {"orders": "order_id"}, deliveries=1) as tables:
         assert tables.run("do", OrderId("a")).value == "gone"
+        assert ran == ["a"]
 
 
 def test_a_refusal_whose_answer_is_refused_is_an_error() -> None:

@@ -76,6 +76,8 @@ class MessageRow:
     sent_at: datetime
     event_type: str | None
     event_id: str | None
+    producer: str | None
+    subject: str | None
     key: str | None
     kind: assessment.RedriveOutcome
     advice: str
@@ -92,6 +94,8 @@ class MessageRow:
             sent_at=message.sent_at,
             event_type=event.type if isinstance(event, CloudEvent) else None,
             event_id=queue_walk.event_id(event),
+            producer=event.source if isinstance(event, CloudEvent) else None,
+            subject=event.subject if isinstance(event, CloudEvent) else None,
             key=assessed.pk,
             kind=assessed.verdict.outcome,
             advice=advice_of(assessed),
@@ -156,6 +160,10 @@ class FailureGroup:
     @property
     def query(self) -> dict[str, str]:
         return {"consumer": self.consumer, "reason": self.reason or DIED, "error": self.error}
+
+    @property
+    def producers(self) -> str:
+        return dead_letter_text.producers_text(row.producer for row in self.rows)
 
     @property
     def trend(self) -> str:

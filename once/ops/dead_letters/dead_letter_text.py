@@ -123,6 +123,7 @@ def message_json(message: DeadLetter) -> dict[str, Any]:
         "reason": message.reason,
         "error": message.error and message.error.partition(":")[0],
         "event_type": event.type if isinstance(event, CloudEvent) else None,
+        "source": event.source if isinstance(event, CloudEvent) else None,
         "key_hash": message.key and key_hash(message.key),
         "dead_lettered": message.sent_at.isoformat(),
         "first_seen": message.first_seen.isoformat(),
@@ -151,7 +152,6 @@ def whole_message_json(assessed: AssessedMessage, now: datetime) -> dict[str, An
         "group": message.group,
         "place": message.place if message.queue.is_fifo else None,
         "event_id": event.id if isinstance(event, CloudEvent) else None,
-        "source": event.source if isinstance(event, CloudEvent) else None,
         "attributes": message.original.attributes,
         "left_out": message.left_out,
         "dedup_key": assessed.pk,
@@ -179,12 +179,24 @@ def groups_table(messages: Iterable[DeadLetter], now: datetime) -> Table:
         groups.items(), key=lambda group: group[1][0].sent_at, reverse=True
     ):
         newest, oldest = (terminal.format_age(now - members[at].sent_at) for at in (0, -1))
+        events = [event_of(message) for message in members]
+        sources = [one.source if isinstance(one, CloudEvent) else None for one in events]
         trend = trend_text([message.sent_at for message in members], now)
         ids = [message.message_id[:SHOWN_ID] for message in members[:_SHOWN]]
         more = ["…"] if len(members) > _SHOWN else []
         shown = (str(len(members)), trend, newest, oldest, "\n".join(ids + more))
-        table.add_row(consumer, failure, *shown)
+        table.add_row(consumer, f"{failure}\n{producers_text(sources)}", *shown)
     return table
+
+
+def producers_text(sources: Iterable[str | None]) -> str:
+    """Return the producers of events with their numbers, the first ones; None for unreadable ones.
+
+    A single failure with one producer is that producer's, or comes from what it sends.
+    """
+    found = Counter(source or "an unreadable event" for source in sources).most_common()
+    told = [f"{name} ({number})" for name, number in found[:_SHOWN]]
+    return f"from {', '.join(told)}" + (", …" if len(found) > _SHOWN else "")
 
 
 def trend_text(moments: Iterable[datetime], now: datetime) -> str:

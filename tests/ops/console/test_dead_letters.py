@@ -74,6 +74,10 @@ def test_messages_that_failed_alike_are_one_group_with_their_verdicts(
     assert "Unexpected: ValueError at meet:…: order … has no price" in text
     assert 'aria-label="3 dead letters since 20' in text
     assert "3 after the repair" in words(text)
+    assert "from /test (3)" in words(text)
+    assert "from an unreadable event (1)" in words(text)
+    letters = words(browser.get("dead-letters/letters").text)
+    assert "noted id-b from /test" in letters
     assert "1 fails again" in words(text)
     assert shop.hidden() == 0
 
@@ -112,6 +116,8 @@ def test_pages_of_ten_thousand_messages_are_small(browser: TestClient, state: Co
             sent_at=now - timedelta(seconds=number),
             event_type="order.placed",
             event_id=f"<{number}>" * 20,
+            producer="/shop",
+            subject=None,
             key=None,
             kind=safe,
             advice="<fix it first>" * 40,

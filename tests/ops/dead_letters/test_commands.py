@@ -54,7 +54,9 @@ def test_messages_are_grouped_by_consumer_reason_and_error(mixed: Shop) -> None:
         ["orders", UNREAD, "1"],
         [RELAY, "unpublishable", "1"],
     ]
-    errors = [row[1].partition(":")[0] for row in rows(output) if not row[0] and row[1]]
+    lines = [row[1] for row in rows(output) if not row[0] and row[1]]
+    errors = [line.partition(":")[0] for line in lines if not line.startswith("from ")]
+    assert "from /test (2)" in lines
     assert sorted(errors) == ["Unexpected", "Unparseable", "no error recorded", "no error recorded"]
     assert "looked at 5 of about 5 dead letters" in output
     assert "looked at 2 of about 5 dead letters" in stdout_of("dlq", "list", "--limit", 2)
@@ -67,9 +69,10 @@ def test_the_newest_group_comes_first_with_its_trend() -> None:
     groups = {"old": [90, 3000, 100], "new": [2, 61, 62, 63, 500]}
     messages: list[Any] = [
         SimpleNamespace(
-            queue=SimpleNamespace(owner=name),
+            queue=SimpleNamespace(owner=name, claims=None, consumer=SimpleNamespace(source=None)),
             reason="permanent",
             error=None,
+            original=SimpleNamespace(body="{"),
             message_id=f"{name}-{minutes}",
             sent_at=NOW - timedelta(minutes=minutes),
         )

@@ -64,6 +64,18 @@ def test_the_glossary_has_at_most_thirty_words_of_once() -> None:
     assert 20 < len(words) <= 30, words
 
 
+def test_the_first_day_needs_seven_words() -> None:
+    glossary = (ROOT / "docs/glossary.md").read_text().partition("## Steps of")[0]
+    page = (ROOT / "docs/first-day.md").read_text().partition("## Deploy to AWS")[0]
+    explained = re.findall(r"^\| (?!word |-)([^|]+) \|", page, re.MULTILINE)
+    cells = re.findall(r"^\| (?!word |-)([^|]+) \|", glossary, re.MULTILINE)
+    words = [each.strip() for cell in cells for each in re.sub(r"\(.*?\)", "", cell).split(",")]
+    text = re.sub(r"```.*?```|`.*?`", "", page, flags=re.DOTALL)
+    used = {each for each in words if re.search(rf"\b{re.escape(each)}s?\b", text, re.IGNORECASE)}
+    assert used == {*explained}
+    assert len(explained) <= 7
+
+
 def test_the_fifo_page_declares_lines_and_publishes_in_a_group() -> None:
     document, topic = ROOT / "docs" / "fifo.md", Topic()
     given: dict[str, Any] = {

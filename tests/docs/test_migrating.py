@@ -13,7 +13,14 @@ from aws_lambda_powertools.utilities.batch.exceptions import BatchProcessingErro
 from msgspec import Struct
 
 from once.business_tables import Table
-from once.cdk import ConsumerProps, DeploymentConfig, TableProps
+from once.cdk import (
+    ConsumerProps,
+    DeploymentConfig,
+    ExistingQueue,
+    ExistingTable,
+    Source,
+    TableProps,
+)
 from once.cdk.checks.consumer_props import consumer_props_faults
 from once.consumer import Consumer
 from once.testing import FakeAws, FakeContext, cloud_event
@@ -25,6 +32,10 @@ from tests.once.effects.provider import kill
 from tests.once.support import Killed, failures, reasons, record
 
 PAGE = ROOT / "docs" / "migrating.md"
+IN_LINE = {
+    each.__name__: each
+    for each in (ConsumerProps, DeploymentConfig, ExistingQueue, ExistingTable, Source, TableProps)
+}
 CODE = blocks(PAGE)
 FORMER_POWERTOOLS, CONSUMER, LINE, DECIDE, FORMER_API, API, FORMER_CLAIMS, MARK, CLAIMS, EMPTY = (
     CODE
@@ -81,8 +92,8 @@ def former(aws: FakeAws) -> Former:
 
 
 def test_the_line_is_valid() -> None:
-    names = run(PAGE, LINE, ConsumerProps=ConsumerProps, TableProps=TableProps)
-    assert [*consumer_props_faults(names["LINE"], DeploymentConfig(service="s"))] == []
+    names = run(PAGE, LINE, **IN_LINE)
+    assert [*consumer_props_faults(names["LINE"], names["config"]("1" * 12))] == []
 
 
 def test_powertools_both_functions_then_once_then_back(aws: FakeAws, former: Former) -> None:

@@ -1,6 +1,7 @@
 """`status`: a table of queue depths, or the same as JSON."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from once.names import RELAY, UNROUTED, Limits, StackOutput
 from once.ops.aws.function_logs import start_errors
 from once.ops.errors import ExitCode
 from tests.ops.cloud import Cloud
-from tests.ops.support import OK, answer_with, refuse, rows, run, stderr_of, stdout_of
+from tests.ops.support import OK, answer_once, answer_with, refuse, rows, run, stderr_of, stdout_of
 
 TIMES = "Init Duration: 402.23 ms\tPhase: init"
 FAILED_START = (
@@ -124,6 +125,13 @@ def test_a_function_that_cannot_start_is_stuck_while_messages_wait(cloud: Cloud)
     assert found["queues"][1]["start_error"].startswith("RegistrationError: ")
     cloud.log("orders", '{"message": "batch"}')
     stdout_of("status")
+    cloud.log("orders", *FAILED_START)
+    assert "cannot start" in stderr_of("status", code=ExitCode.STUCK)
+    for minutes, code in ((-5, ExitCode.STUCK), (5, 0)):  # a version that was deployed since
+        at = datetime.now(UTC) + timedelta(minutes=minutes)
+        version = {"Version": "2", "LastModified": at.isoformat()}
+        answer_once("lambda.GetFunctionConfiguration", (OK, version))
+        assert run("status").exit_code == code
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_a_part_leaves_a_line_with_a_gradual_rollout_in_a_later_deployment(
 def test_the_fault_of_a_rename_names_both_lines_and_the_entry_of_the_runbook() -> None:
     [fault] = faults([*REST, DEPOT])
     assert "add a second line, 'depot', with renamed_from='inventory'" in fault
-    assert "/runbook.html#rename-or-remove-a-consumer" in fault
+    assert "`once explain rename-or-remove-a-consumer`" in fault
 
 
 def test_an_embedded_deployment_and_another_service_miss_nothing() -> None:
@@ -244,3 +244,5 @@ def test_a_malformed_file_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"restore it from version control"):
         run_app(replace(REGISTRY, deployed=file), arguments=arguments)
     assert file.read_text() == "{"
+    with pytest.raises(SystemExit, match=r"missing\.json cannot be read .*outputs-file"):
+        run_app(replace(REGISTRY, deployed=file), arguments=["record", "missing.json"])

@@ -60,13 +60,24 @@ def run_app(
                 if not DeploymentConfig.from_context(app.node, base=config).local:
                     sys.stderr.write(_summaries(made))
             case ["record", outputs]:
-                if new := record_names(registry, json.loads(Path(outputs).read_text())):
+                if new := record_names(registry, _outputs_in(Path(outputs))):
                     name = registry.deployed.name
                     sys.stdout.write(f"{name}: added {', '.join(new)}; commit it\n")
             case _:
                 sys.exit(_USAGE)
     except SynthError as error:
         sys.exit(f"\n{error}\n")
+
+
+def _outputs_in(file: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(file.read_text()))
+    except (OSError, ValueError) as error:
+        fault = (
+            f"{file} cannot be read ({error}): `cdk deploy --outputs-file {file}` writes it when "
+            "it has succeeded"
+        )
+        raise SynthError("no deployed name was recorded", [fault]) from None
 
 
 def _summaries(made: CloudAssembly) -> str:

@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from once.errors import UNREADABLE
 from once.names import Metric
-from once.ops.aws.clients import THREADS
+from once.ops.aws.clients import THREADS, client, serving_version
 
 if TYPE_CHECKING:
     from mypy_boto3_logs import CloudWatchLogsClient
@@ -90,16 +90,18 @@ def start_errors(logs: "CloudWatchLogsClient", functions: Sequence[str]) -> Mapp
 
     It may be an import that fails, a wrong name, or an init timeout. Such an error is in the
     function's log alone. The invocation fails before the library runs, so there is neither a metric
-    of a batch nor a dead letter, and the message stays in flight.
+    of a batch nor a dead letter, and the message stays in flight. The error of a version that was
+    deployed over does not count.
 
     Functions whose log cannot be read are left out: a log group may be missing, and an older
     policy of an operator does not allow some of them.
     """
     begin = int((datetime.now(UTC) - PERIOD).timestamp() * 1000)
+    lambda_client = client("lambda")
 
     def read(function: str) -> str | None:
         try:
-            return _start_error(logs, function, begin)
+            return _start_error(logs, lambda_client, function, begin)
         except (BotoCoreError, ClientError):
             return None
 
@@ -108,7 +110,9 @@ def start_errors(logs: "CloudWatchLogsClient", functions: Sequence[str]) -> Mapp
         return {function: error for function, error in found if error}
 
 
-def _start_error(logs: "CloudWatchLogsClient", function: str, begin: int) -> str | None:
+def _start_error(
+    logs: "CloudWatchLogsClient", lambda_client: Any, function: str, begin: int
+) -> str | None:
     reports = log_events(logs, function, "INIT_REPORT", begin)
     failed = [each for each in reports if _START_FAILED in each["message"]]
     if not failed:
@@ -117,6 +121,9 @@ def _start_error(logs: "CloudWatchLogsClient", function: str, begin: int) -> str
     later = log_events(logs, function, _ENTRY, last["timestamp"] + 1)
     if any(each["message"].startswith(_ENTRY) for each in later):
         return None  # it has started since
+    version = serving_version(lambda_client, function)
+    if version and version.since.timestamp() * 1000 > last["timestamp"]:
+        return None
     stream = {"logStreamNames": [last["logStreamName"]]}
     told = log_events(logs, function, _ERROR.strip(), begin, **stream)
     errors = [each for each in told if each["message"].startswith(_ERROR)]

@@ -25,6 +25,8 @@ from tests.ops.support import OK, facts
 
 ACCOUNT = "123456789012"
 REGION = "us-east-1"
+STREAM = "2026/11/22/[1]0"
+"""Of version 1 of a function."""
 OPERATOR_LOG = "operator-log"
 CONSUMERS = ("orders", "inventory")
 _ENDPOINT = urlparse(f"https://sqs.{REGION}.amazonaws.com/")
@@ -150,11 +152,11 @@ class Cloud:
         group = f"/aws/lambda/once-{name}"
         with suppress(self.logs.exceptions.ResourceAlreadyExistsException):
             self.logs.create_log_group(logGroupName=group)
-            self.logs.create_log_stream(logGroupName=group, logStreamName="s")
+            self.logs.create_log_stream(logGroupName=group, logStreamName=STREAM)
         for line in lines:
             self.lines += 1
             event = {"timestamp": int(time.time() - 60) * 1000 + self.lines, "message": line}
-            self.logs.put_log_events(logGroupName=group, logStreamName="s", logEvents=[event])
+            self.logs.put_log_events(logGroupName=group, logStreamName=STREAM, logEvents=[event])
 
     def relay_dead_letters(self) -> list[Any]:
         answer = self.sqs.receive_message(

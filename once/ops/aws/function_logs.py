@@ -90,8 +90,8 @@ def start_errors(logs: "CloudWatchLogsClient", functions: Sequence[str]) -> Mapp
 
     It may be an import that fails, a wrong name, or an init timeout. Such an error is in the
     function's log alone. The invocation fails before the library runs, so there is neither a metric
-    of a batch nor a dead letter, and the message stays in flight. The error of a version that was
-    deployed over does not count.
+    of a batch nor a dead letter, and the message stays in flight. The error of a version that
+    serves no more does not count.
 
     Functions whose log cannot be read are left out: a log group may be missing, and an older
     policy of an operator does not allow some of them.
@@ -122,8 +122,8 @@ def _start_error(
     if any(each["message"].startswith(_ENTRY) for each in later):
         return None  # it has started since
     version = serving_version(lambda_client, function)
-    if version and version.since.timestamp() * 1000 > last["timestamp"]:
-        return None
+    if version and f"[{version.number}]" not in last["logStreamName"]:
+        return None  # the name of a stream has the version; another one serves now
     stream = {"logStreamNames": [last["logStreamName"]]}
     told = log_events(logs, function, _ERROR.strip(), begin, **stream)
     errors = [each for each in told if each["message"].startswith(_ERROR)]

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from once.effects.ledger import Intent
 from once.errors import THROTTLING, OutcomeUnknown, Throttled, summary_of
-from once.events.outgoing import Draft, events_in, written
+from once.events.outgoing import Draft, due_time, events_in, written
 from once.names import (
     CAUSE_EXTENSION,
     CLOCK_MARGIN_SECONDS,
@@ -168,7 +168,9 @@ def record_attributes(
         return item | intent.item()
     outcome = Outcome.ACCEPTED if transaction.refusal is None else Outcome.REFUSED
     item[Record.OUTCOME] = {"S": outcome}
-    item[Record.EXPIRES_AT] = {"N": str(int(now) + settings.dedup_window_seconds)}
+    # A record with due events is kept as long as they wait: its outbox can publish them again.
+    until = max([now, *(due_time(each, now) or 0 for each in transaction.drafts)])
+    item[Record.EXPIRES_AT] = {"N": str(int(until) + settings.dedup_window_seconds)}
     if transaction.owned is not None:
         item |= transaction.owned.trail()
     if transaction.refusal is not None:

@@ -166,7 +166,7 @@ def wait_of(
     return at if after is None else after
 
 
-def _due_time(event: Draft, now: float) -> int | None:
+def due_time(event: Draft, now: float) -> int | None:
     """Return when a due event is due, if it is committed now, in seconds since the epoch.
 
     Raises:
@@ -256,7 +256,7 @@ def written(
     time = _time_text(now)
     bodies = []
     for position, event in enumerate(drafts):
-        event_id, due = event_id_of(root, position), _due_time(event, now)
+        event_id, due = event_id_of(root, position), due_time(event, now)
         payload = {"data": event.data}
         if event.claim is not None:
             payload = {DATAREF: event.claim.reference.uri}

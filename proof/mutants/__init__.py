@@ -404,7 +404,7 @@ _IN_TWO_REGIONS: Changes = {
 _LATER: Changes = {
     "a due event is published at once": edit(relay.Relay._publish, "event.due > now", "False"),
     "due when it is committed": edit(
-        outgoing._due_time,
+        outgoing.due_time,
         "return ceil(now + after)",
         "return ceil(now)",
     ),

@@ -6,16 +6,24 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from msgspec import Struct
 from msgspec.json import decode, encode
 
 from once.errors import UNREADABLE, Unparseable
 from once.events.claim_check import ClaimStore
-from once.failures.quarantine import Place, key_of
+from once.failures.quarantine import Place, key_of, key_text, text
 from once.intake.original_message import Attribute, OriginalMessage, as_lambda_shows, restored
-from once.names import UNROUTED, DeadLetterAttribute, Limits
+from once.names import (
+    EVENT_TYPE_ATTRIBUTE,
+    RELAY,
+    SOURCE_PREFIX,
+    UNROUTED,
+    DeadLetterAttribute,
+    Limits,
+    Reason,
+)
 from once.ops.aws.clients import ServingVersion, client, serving_version
 from once.ops.aws.deployment import MAX_EVENT_BYTES, DeployedConsumer, Deployment
 from once.ops.terminal import NOT_READABLE, parse_timestamp
@@ -221,6 +229,7 @@ class DeadLetter:
     @classmethod
     def read(cls, queue: DeadLetterQueue, message: "MessageTypeDef") -> Self:
         """Read a message of ReceiveMessage, received with all of its attributes."""
+        received, message = message, _as_the_relay_writes(queue, message)
         system, attributes = message["Attributes"], message.get("MessageAttributes", {})
         # Only SQS sets DeadLetterQueueSourceArn, on messages that no consumer dead-lettered.
         # A reason on one is its producer's, or is left from an earlier redrive.
@@ -271,7 +280,7 @@ class DeadLetter:
             place=place.number,
             left_out=left_out,
             unreadable=tuple(unreadable),
-            received=message,
+            received=received,
         )
 
     @property
@@ -280,6 +289,46 @@ class DeadLetter:
         if self.group is None or not self.queue.is_fifo:
             return None
         return self.queue.url, self.group
+
+
+def _as_the_relay_writes(queue: DeadLetterQueue, message: "MessageTypeDef") -> "MessageTypeDef":
+    """Return the dead letter of EventBridge Scheduler for a due event as the relay would write it.
+
+    Its body is the request to the topic, and its attributes are those of
+    https://docs.aws.amazon.com/scheduler/latest/UserGuide/configuring-schedule-dlq.html.
+    """
+    given = {n: a.get("StringValue", "") for n, a in message.get("MessageAttributes", {}).items()}
+    if queue.owner != RELAY or "SCHEDULE_ARN" not in given or DeadLetterAttribute.REASON in given:
+        return message
+    try:
+        request = decode(message["Body"], type=_Publish)
+        event = decode(request.message, type=_DueEvent)
+    except UNREADABLE:
+        return message
+    error = (
+        f"EventBridge Scheduler could not publish {event.type}, due at {event.time}: "
+        f"{given.get('ERROR_CODE')}: {given.get('ERROR_MESSAGE')}"
+    )
+    facts = {
+        DeadLetterAttribute.REASON: Reason.UNPUBLISHABLE,
+        DeadLetterAttribute.ERROR: error,
+        DeadLetterAttribute.CONSUMER: event.source.removeprefix(SOURCE_PREFIX),
+        DeadLetterAttribute.KEY: key_text(event.oncecause),
+        EVENT_TYPE_ATTRIBUTE: event.type,
+    }
+    attributes: dict[str, Any] = {name: text(value) for name, value in facts.items()}
+    return {**message, "Body": request.message, "MessageAttributes": attributes}
+
+
+class _Publish(Struct, rename="pascal"):
+    message: str
+
+
+class _DueEvent(Struct):
+    type: str
+    source: str
+    time: str
+    oncecause: str
 
 
 def _original(queue: DeadLetterQueue, message: "MessageTypeDef") -> OriginalMessage:

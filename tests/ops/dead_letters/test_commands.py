@@ -22,6 +22,7 @@ from once.names import RELAY, UNROUTED, DeadLetterAttribute, Limits, explained_b
 from once.ops.aws import clients
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import dead_letter
+from once.ops.dead_letters.dead_letter import DeadLetter, DeadLetterQueue
 from once.ops.dead_letters.dead_letter_text import groups_table
 from once.ops.dead_letters.redrive import redriven_message
 from tests.ops.shop import KEY, Shop, note
@@ -113,6 +114,36 @@ def test_json_has_metadata_without_bodies_or_texts_that_may_quote_them(mixed: Sh
     assert [message.original for message in mixed.dead_letters()] == [
         one.original for one in before
     ]
+
+
+def test_a_due_event_that_scheduler_could_not_publish_is_read_as_one_of_the_relay() -> None:
+    event = {"type": "order.overdue", "source": "/once/orders", "time": "2027-01-15T08:30:00Z"}
+    body, key = json.dumps({**event, "oncecause": "orders#e"}), "orders#e"
+    given = {
+        "ERROR_CODE": "AuthorizationErrorException",
+        "ERROR_MESSAGE": "not authorized to perform: SNS:Publish",
+        "SCHEDULE_ARN": "arn:aws:scheduler:us-east-1:123456789012:schedule/shop/1.a.0",
+    }
+
+    def read(owner: str, request: dict[str, str]) -> DeadLetter:
+        attributes = {n: {"DataType": "String", "StringValue": v} for n, v in given.items()}
+        message: Any = {
+            "MessageId": "m",
+            "ReceiptHandle": "r",
+            "Body": json.dumps(request),
+            "Attributes": {"SentTimestamp": "0", "ApproximateReceiveCount": "1"},
+            "MessageAttributes": attributes,
+        }
+        return DeadLetter.read(DeadLetterQueue(owner, "url", None), message)
+
+    found = read(RELAY, {"TopicArn": "topic", "Message": body})
+    assert (found.reason, found.key, found.original.body) == ("unpublishable", key, body)
+    assert found.error == (
+        "EventBridge Scheduler could not publish order.overdue, due at 2027-01-15T08:30:00Z: "
+        "AuthorizationErrorException: not authorized to perform: SNS:Publish"
+    )
+    assert read(RELAY, {"TopicArn": "topic"}).reason is None
+    assert read("orders", {"TopicArn": "topic", "Message": body}).reason is None
 
 
 FILTERS: dict[str, list[str | None]] = {

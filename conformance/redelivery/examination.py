@@ -140,7 +140,8 @@ def examine(
             found, results = replace(found, not_run=missing), [*results, *two]
         tell(("", None))
         first.ensure_independence()
-        return replace(found, results=tuple(results), warnings=tuple(shared.warnings()))
+        unread = (f"not read: {each}" for each in subject.unread)
+        return replace(found, results=tuple(results), warnings=(*unread, *shared.warnings()))
 
 
 def _ignored(subject: Subject, hidden: Volatile) -> dict[str, str]:

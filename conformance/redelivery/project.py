@@ -23,7 +23,7 @@ _TABLE = re.compile(
     r"(?P<name>[^:,]+):(?P<key>[^:,]+(:[SNB](?![^:,]))?)(:(?P<sort_key>[^:,]+(:[SNB])?))?"
     r"(,ttl=(?P<ttl>[^,]+)|,(?P<no_ttl>no-ttl))?(,(?P<compared>(not-)?compared))?"
 )
-_IN_PYTHON = ("methods", "stores", "set_up")
+_IN_PYTHON = ("methods", "stores", "set_up", "layers", "unread")
 _DEFAULTS = Subject("", ())
 _FIELDS = [field.name for field in fields(Subject) if field.name not in _IN_PYTHON]
 
@@ -70,15 +70,19 @@ def subjects(name: str, given: Mapping[str, Any]) -> dict[str, Subject]:
         SubjectError: something is missing or wrong. The message says how to correct it.
     """
     folder, entries = project()
-    if {"template", "subject"} & given.keys() or (name and name not in entries):
+    where = {key: given[key] for key in ("template", "subject") if key in given}
+    if (where or name) and name not in entries:
         return {name: _subject({**given, "handler": name}, Path.cwd())}
     if not entries:
         raise SubjectError("name the handler, or give --template or --subject")
-    more = _fields_of(given, Path.cwd())
+    if "template" in where:
+        where["template"] = str(Path.cwd() / where["template"])
+    more = _fields_of({k: value for k, value in given.items() if k not in where}, Path.cwd())
     found = {}
     for entry in [name] if name else entries:
+        values = {**entries[entry], **where} if where else entries[entry]
         try:
-            found[entry] = _extended(_subject(entries[entry], folder), more)
+            found[entry] = _extended(_subject(values, folder), more)
         except SubjectError as error:
             raise SubjectError(f"[tool.redelivery.{entry}] {error}") from error
     return found
@@ -95,6 +99,8 @@ def _subject(values: Any, folder: Path) -> Subject:
         from redelivery.template import subject_of  # it imports the AWS SDK
 
         base = subject_of(folder / template, handler, given.get("root"))
+        if declared:
+            base = _beside(base, _declared(declared, given.get("root", folder)))
     elif declared:
         base = _declared(declared, given.get("root", folder))
     elif handler:
@@ -119,21 +125,54 @@ def _declared(path: str, folder: Path) -> Subject:
     return replace(found, root=found.root.absolute())
 
 
+def _beside(base: Subject, declared: Subject) -> Subject:
+    """Return a template's subject with what one in Python declares otherwise than by default."""
+    names = [
+        each.name for each in fields(Subject) if each.name not in {"handler", "root", "set_up"}
+    ]
+    values = {name: getattr(declared, name) for name in names}
+    own = {n: v for n, v in values.items() if v not in (getattr(_DEFAULTS, n), [], ())}
+    own = {n: tuple(v) if isinstance(v, list) else v for n, v in own.items()}
+    first, second = base.set_up, declared.set_up
+
+    def set_up() -> None:
+        first()
+        second()
+
+    return replace(_extended(base, own), set_up=set_up)
+
+
 def _extended(base: Subject, given: Mapping[str, Any]) -> Subject:
     """Return a subject with more fields: a list becomes longer, another value is replaced.
 
-    Samples replace the others, and a table that is declared again replaces the first.
+    Samples replace the others. Of a table that is declared again, the new declaration counts.
     """
     changed: dict[str, Any] = {}
     for name, value in given.items():
         before = getattr(base, name)
         if name == "tables":
-            changed[name] = tuple({table.name: table for table in (*before, *value)}.values())
+            known = {table.name: table for table in before}
+            own = (_with_what_is_known(table, known.get(table.name)) for table in value)
+            changed[name] = tuple({**known, **{table.name: table for table in own}}.values())
         elif name != "events" and isinstance(value, tuple):
             changed[name] = (*before, *value)
         else:
             changed[name] = {**before, **value} if isinstance(value, dict) else value
     return replace(base, **changed)
+
+
+def _with_what_is_known(table: Table, known: Table | None) -> Table:
+    """Return a table that is declared again, such as with items: time to live and indexes stay."""
+    if known is None:
+        return table
+    ttl = known.ttl if table.ttl == "" else table.ttl
+    return replace(
+        table,
+        key=known.key if known.key_names[0] == table.key else table.key,
+        sort_key=table.sort_key or known.sort_key,
+        ttl=ttl,
+        indexes=table.indexes or known.indexes,
+    )
 
 
 def _fields_of(values: Mapping[str, Any], folder: Path) -> dict[str, Any]:

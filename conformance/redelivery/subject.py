@@ -156,6 +156,8 @@ class Subject:
 
     Attributes:
         handler: as Lambda names it, `module.function`.
+        layers: folders of the function's layers, which are importable.
+        unread: what a template has and the check does not read, for the report.
         function: the function's logical id or name, where several have the same handler.
         events: samples: a body (text, or JSON as Python values), a path, or an SQS event. Each one
             meets faults; it is processed alone, so that `items` have what it needs.
@@ -213,4 +215,6 @@ class Subject:
     ignore: Sequence[str] = ()
     repeatable: Sequence[str] = ()
     skip: Sequence[str] = ()
+    layers: Sequence[Path] = ()
+    unread: Sequence[str] = ()
     function: str = ""

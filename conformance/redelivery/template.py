@@ -38,6 +38,7 @@ _TABLE, _MACHINE = "AWS::DynamoDB::Table", "AWS::StepFunctions::StateMachine"
 _QUEUE, _TOPIC, _BUCKET = "AWS::SQS::Queue", "AWS::SNS::Topic", "AWS::S3::Bucket"
 _BUS, _PARAMETER = "AWS::Events::EventBus", "AWS::SSM::Parameter"
 _SECRET = "AWS::SecretsManager::Secret"  # noqa: S105 - a type of resource
+_STREAM = "AWS::Kinesis::Stream"
 _TYPES = {
     _QUEUE: ("QueueName", "sqs:{}:"),
     _TABLE: ("TableName", "dynamodb:{}:table/"),
@@ -48,6 +49,7 @@ _TYPES = {
     _MACHINE: ("StateMachineName", "states:{}:stateMachine:"),
     _PARAMETER: ("Name", "ssm:{}:parameter/"),
     _SECRET: ("Name", "secretsmanager:{}:secret:"),
+    _STREAM: ("Name", "kinesis:{}:stream/"),
 }
 """Types of resources: the property that names one, and the beginning of its ARN."""
 
@@ -97,6 +99,8 @@ def subject_of(file: Path, function: str = "", root: Path | None = None) -> Subj
     if len({name for _, name, _ in chosen}) != 1:  # its first mapping is the one that it is for
         known = ", ".join(dict.fromkeys(name for _, name, _ in every))
         told = f"name one of {known}" if known else "no function reads a queue"
+        if not known and (streams := [name for stack in stacks for name, _ in stack.consumers("")]):
+            told += f"; {', '.join(streams)} read a stream, and the check is of SQS"
         raise SubjectError(f"{file}: {told}")
     stack, name, mapping = chosen[0]
     return stack.subject(name, mapping, stacks, root)
@@ -266,11 +270,11 @@ class _Stack:
                 return self._holds(name)
         return True
 
-    def consumers(self) -> Iterator[tuple[str, Json]]:
+    def consumers(self, service: str = ":sqs:") -> Iterator[tuple[str, Json]]:
         """Yield the functions that read a queue, each with the properties of its mapping."""
         for name in self.of_type(_MAPPING):
             function = self._function(self._raw(name, "FunctionName"))
-            if function and ":sqs:" in str(self.property(name, "EventSourceArn")):
+            if function and service in str(self.property(name, "EventSourceArn")):
                 yield function, self._resources[name]["Properties"]
 
     def _function(self, given: Any) -> str:
@@ -300,6 +304,11 @@ class _Stack:
     ) -> Subject:
         """Return the subject of a function."""
         runtime = str(self.property(function, "Runtime", "python"))
+        command = self.property(function, "ImageConfig", {}).get("Command")
+        is_image = self.property(function, "PackageType") == "Image"
+        if is_image and not command:
+            told = "is an image, which names no handler: add ImageConfig.Command to it"
+            raise SubjectError(f"{function} {told}")
         if not runtime.startswith("python"):
             raise SubjectError(f"{function} runs on {runtime}; the check runs handlers in Python")
         queue = self.source = self._referred(mapping["EventSourceArn"])
@@ -310,13 +319,31 @@ class _Stack:
         if isinstance(redrive, str):
             redrive = json.loads(redrive)
         variables = self.property(function, "Environment", {}).get("Variables", {})
+        layers, unread = self._layers(function)
+        if mapping.get("FilterCriteria"):
+            unread.append("FilterCriteria of the mapping: each sample reaches the function")
+        used = {*map(self._referred, (self._raw(function, "Environment") or {}).values())}
+        used |= {*self._named_in(self._raw(function, "Environment"))}
+        unread += [
+            f"{name} ({self._type(name)}) is not created: `set_up` of a Subject may do it"
+            for name in sorted(used - {""})
+            if self._type(name) not in _TYPES
+        ]
+
+        def number(what: str, given: Any, default: int) -> int:
+            if given is None or str(given).isdecimal():
+                return int(given or default)
+            unread.append(f"{what} is {given}, which has no value here: {default} is taken")
+            return default
 
         def names(kind: str) -> tuple[str, ...]:
             found = (stack.name(name) for stack in stacks for name in stack.of_type(kind))
             return tuple(name for name in found if name not in {SOURCE, DLQ})
 
         return Subject(
-            handler=str(self.property(function, "Handler", "index.handler")),
+            handler=str(
+                command[0] if command else self.property(function, "Handler", "index.handler")
+            ),
             events=tuple(_samples_beside(self.file)),
             function=function,
             root=root or self._package(function),
@@ -328,12 +355,41 @@ class _Stack:
             set_up=partial(_set_up, [other for stack in stacks for other in stack.others()]),
             batch_failures="ReportBatchItemFailures"
             in (self.value(mapping.get("FunctionResponseTypes")) or ()),
-            batch_size=int(self.value(mapping.get("BatchSize")) or 10),
+            batch_size=number("BatchSize", self.value(mapping.get("BatchSize")), 10),
             fifo=bool(queue) and self._is_fifo(queue),
-            timeout_seconds=int(self.property(function, "Timeout", 3)),
-            visibility_seconds=int(self.property(queue, "VisibilityTimeout", 30) if queue else 30),
-            max_receives=int(redrive.get("maxReceiveCount", 5)),
+            timeout_seconds=number("Timeout", self.property(function, "Timeout"), 3),
+            visibility_seconds=number(
+                "VisibilityTimeout", self.property(queue, "VisibilityTimeout") if queue else 30, 30
+            ),
+            max_receives=number("maxReceiveCount", redrive.get("maxReceiveCount"), 5),
+            layers=tuple(layers),
+            unread=tuple(unread),
         )
+
+    def _layers(self, function: str) -> tuple[list[Path], list[str]]:
+        """Return the folders of a function's layers in the template's folder, and what is not."""
+        found, unread = [], []
+        for layer in self._raw(function, "Layers") or ():
+            name = self._referred([layer])
+            content = (
+                self.property(name, "ContentUri") or self.property(name, "Content") if name else ""
+            )
+            folder = self.file.parent / content if isinstance(content, str) and content else None
+            if folder and folder.is_dir():
+                found += [folder / "python" if (folder / "python").is_dir() else folder]
+            else:
+                told = "install its packages in this environment"
+                unread.append(f"layer {name or self.value(layer)} has no folder here: {told}")
+        return found, unread
+
+    def _named_in(self, given: Any) -> Iterator[str]:
+        """Yield every resource that an expression refers to."""
+        if name := self._referred([given]):
+            yield name
+        for entry in (
+            given.values() if isinstance(given, dict) else given if isinstance(given, list) else ()
+        ):
+            yield from self._named_in(entry)
 
     def table(self, name: str) -> Table:
         """Return a table."""
@@ -364,7 +420,7 @@ class _Stack:
     def others(self) -> Iterator[tuple[str, str, Any]]:
         """Yield type, name and content of what `set_up` creates."""
         content = {_PARAMETER: "Value", _SECRET: "SecretString"}
-        for kind in (_BUS, _MACHINE, _PARAMETER, _SECRET):
+        for kind in (_BUS, _MACHINE, _PARAMETER, _SECRET, _STREAM):
             for name in self.of_type(kind):
                 yield kind, self.name(name), self.property(name, content.get(kind, ""), "")
 
@@ -378,7 +434,8 @@ class _Stack:
             return folder
         # An asset of the CDK has its path in the metadata, or its hash as a key.
         digest = str(named.get("S3Key", "")).rpartition("/")[2].removesuffix(".zip")
-        asset = self._resources[function].get("Metadata", {}).get("aws:asset:path")
+        metadata = self._resources[function].get("Metadata", {})
+        asset = metadata.get("aws:asset:path") or metadata.get("DockerContext")
         candidates = [asset or code, f"asset.{digest}", f"asset.{digest}.zip"]
         paths = [self.file.parent / name for name in candidates if isinstance(name, str)]
         path = next((path for path in paths if path.exists()), None)
@@ -397,6 +454,8 @@ def _set_up(others: Iterable[tuple[str, str, Any]]) -> None:
     for kind, name, content in others:
         if kind == _BUS:
             client("events").create_event_bus(Name=name)
+        elif kind == _STREAM:
+            client("kinesis").create_stream(StreamName=name, ShardCount=1)
         elif kind == _PARAMETER:
             client("ssm").put_parameter(Name=name, Value=str(content), Type="String")
         elif kind == _SECRET:
@@ -431,9 +490,10 @@ def _from_sam(document: Json) -> dict[str, Json]:
             code = {"ZipFile": inline} if inline else given.get("CodeUri", ".")
             kind, given = _FUNCTION, {**given, "Code": code}
             for event, source in (given.get("Events") or {}).items():
-                if source.get("Type") == "SQS":
+                if source.get("Type") in {"SQS", "Kinesis", "DynamoDB"}:
                     mapping = source.get("Properties", {})
-                    own = {"EventSourceArn": mapping.get("Queue"), "FunctionName": {"Ref": name}}
+                    arn = mapping.get("Queue") or mapping.get("Stream")
+                    own = {"EventSourceArn": arn, "FunctionName": {"Ref": name}}
                     entry = {**resource, "Type": _MAPPING, "Properties": {**mapping, **own}}
                     found[f"{name}{event}"] = entry
         elif kind == "AWS::Serverless::SimpleTable":

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from moto import mock_aws
 
 from redelivery import (
     MEANING,
@@ -221,6 +222,47 @@ def test_an_entry_of_the_project_is_a_subject(check: Check, tmp_path: Path) -> N
         fifo=True,
         max_receives=3,
     )
+
+
+TEMPLATE = """
+Resources:
+  Inbox: {Type: AWS::SQS::Queue}
+  Orders:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      TableName: orders
+      AttributeDefinitions: [{AttributeName: order_id, AttributeType: S}]
+      KeySchema: [{AttributeName: order_id, KeyType: HASH}]
+      TimeToLiveSpecification: {AttributeName: gone, Enabled: true}
+  Store:
+    Type: AWS::Serverless::Function
+    Properties:
+      Handler: app.handler
+      Events: {In: {Type: SQS, Properties: {Queue: !GetAtt Inbox.Arn}}}
+"""
+
+
+def test_a_template_takes_more_from_python_and_from_an_entry(check: Check, below: Path) -> None:
+    folder = below.parent
+    (folder / "template.yaml").write_text(TEMPLATE)
+    (folder / "more.py").write_text(
+        "from redelivery import Subject, Table\n"
+        "called = []\n"
+        "ITEMS = [{'order_id': 'o-0'}]\n"
+        "MORE = Subject('', [{}], tables=[Table('orders', 'order_id', items=ITEMS)],\n"
+        "               set_up=lambda: called.append(1))\n"
+    )
+    entry = "[tool.redelivery.store]\nhandler = 'Store'\nsubject = 'more:MORE'\nmax_receives = 3"
+    (folder / "pyproject.toml").write_text(entry)
+    assert run("check store --template ../template.yaml --set timeout_seconds=9") == 0
+    given = check.subject
+    assert given is not None
+    assert (given.function, given.max_receives, given.timeout_seconds) == ("Store", 3, 9)
+    [table] = given.tables
+    assert (table.key, table.ttl, table.items) == ("order_id:S", "gone", [{"order_id": "o-0"}])
+    with mock_aws():
+        given.set_up()
+    assert sys.modules["more"].called == [1]
 
 
 @pytest.mark.usefixtures("below")

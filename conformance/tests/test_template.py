@@ -304,6 +304,59 @@ def test_a_synthesized_stack_has_its_asset_alias_and_what_another_stack_exports(
     assert (subject.fifo, subject.batch_failures, subject.timeout_seconds) == (True, False, 3)
 
 
+REST = """
+Parameters: {Size: {Type: Number}, Most: {Type: Number, Default: 3}}
+Resources:
+  Inbox: {Type: AWS::SQS::Queue, Properties: {VisibilityTimeout: !Ref Seconds}}
+  Shared: {Type: AWS::Serverless::LayerVersion, Properties: {ContentUri: shared}}
+  Readings: {Type: AWS::Kinesis::Stream, Properties: {Name: readings}}
+  Users: {Type: AWS::Cognito::UserPool}
+  Store:
+    Type: AWS::Serverless::Function
+    Metadata: {DockerContext: ./src, Dockerfile: Dockerfile}
+    Properties:
+      PackageType: Image
+      ImageConfig: {Command: [app.handler]}
+      Layers: [!Ref Shared, "arn:aws:lambda:us-east-1:1:layer:other:7"]
+      Environment: {Variables: {POOL: !Ref Users, STREAM: !Ref Readings}}
+      Events:
+        In:
+          Type: SQS
+          Properties:
+            Queue: !GetAtt Inbox.Arn
+            BatchSize: !Ref Most
+            FilterCriteria: {Filters: [{Pattern: '{"body": {"kind": ["paid"]}}'}]}
+"""
+IMPORTS_A_LAYER = """
+import json, os, boto3, shared_name
+assert os.environ["_HANDLER"] == "app.handler" and os.environ["LAMBDA_TASK_ROOT"].endswith("src")
+def handler(event, context):
+    for record in event["Records"]:
+        boto3.client("kinesis").put_record(
+            StreamName=os.environ["STREAM"], PartitionKey="1", Data=record["body"])
+"""
+
+
+def test_an_image_with_layers_runs_and_what_is_not_read_is_named(tmp_path: Path) -> None:
+    for name, text in (("src/app.py", IMPORTS_A_LAYER), ("shared/python/shared_name.py", "")):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "template.yaml").write_text(REST)
+    subject = subject_of(tmp_path / "template.yaml")
+    assert (subject.handler, subject.root) == ("app.handler", tmp_path / "src")
+    assert (subject.batch_size, subject.visibility_seconds) == (3, 30)
+    report = examine(replace(subject, events=[{"id": "o-1"}]), only=[Fault.REDRIVEN])
+    [redriven] = report.results
+    assert [str(d.what) for d in redriven.differences] == ["kinesis.PutRecord readings"]
+    assert [*report.warnings] == [
+        "not read: layer arn:aws:lambda:us-east-1:1:layer:other:7 has no folder here: install its "
+        "packages in this environment",
+        "not read: FilterCriteria of the mapping: each sample reaches the function",
+        "not read: Users (AWS::Cognito::UserPool) is not created: `set_up` of a Subject may do it",
+        "not read: VisibilityTimeout is Seconds, which has no value here: 30 is taken",
+    ]
+
+
 ARN = "arn:aws:sqs:eu-west-1:111122223333:orders"
 URL = "https://sqs.eu-west-1.amazonaws.com/111122223333/orders"
 TERRAFORM = [
@@ -359,6 +412,13 @@ def test_a_state_of_terraform_is_a_template_too(tmp_path: Path) -> None:
         ("a: b", "has no Resources"),
         ("Resources: {}", "no function reads a queue"),
         (SAM.replace("Events:", "Ignored:"), "no function reads a queue"),
+        (
+            SAM.replace("Type: SQS", "Type: Kinesis").replace(
+                "!GetAtt Orders.Arn", "arn:aws:kinesis"
+            ),
+            "no function reads a queue; Store read a stream, and the check is of SQS",
+        ),
+        (SAM.replace("CodeUri: src/", "PackageType: Image"), "Store is an image, which names no"),
         (SAM.replace("src/", "s3://bucket/key"), "where Store's code is: add --root"),
         (SAM.replace("python3.12", "nodejs22.x"), "runs on nodejs22.x"),
         (SAM + SAM.partition("  Store:")[2].join(["  Second:", ""]), "name one of Store, Second"),

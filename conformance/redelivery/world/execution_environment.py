@@ -46,9 +46,15 @@ class LambdaContext:
         return max(int(self._invocation.seconds_left * 1000), 0)
 
 
-def runtime_variables() -> dict[str, str]:
+def runtime_variables(subject: Subject) -> dict[str, str]:
     """Return the variables that Lambda's runtime sets, and credentials that no service takes."""
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
     return {
+        "_HANDLER": subject.handler,
+        "LAMBDA_TASK_ROOT": str(subject.root.resolve()),
+        "LAMBDA_RUNTIME_DIR": "/var/runtime",
+        "AWS_EXECUTION_ENV": f"AWS_Lambda_python{version}",
+        "AWS_LAMBDA_INITIALIZATION_TYPE": "on-demand",
         **dict.fromkeys(("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"), "testing"),
         "AWS_SESSION_TOKEN": "testing",
         **dict.fromkeys(("AWS_REGION", "AWS_DEFAULT_REGION"), REGION),
@@ -132,11 +138,13 @@ class Code:
         self._others -= namesakes
         for name in namesakes:
             del sys.modules[name]
-        sys.path.insert(0, root)
+        paths = [root, *(str(layer.resolve()) for layer in self.subject.layers)]
+        sys.path[:0] = paths
         try:
             yield
         finally:
-            sys.path.remove(root)
+            for path in paths:
+                sys.path.remove(path)
             self._forget()
             sys.modules.update(before)
 

@@ -122,7 +122,7 @@ def world(subject: Subject, *, echo: bool = False) -> Iterator[World]:
     Raises:
         SubjectError: the subject's environment or methods are wrong.
     """
-    variables = {**runtime_variables(), **environment(subject)}
+    variables = {**runtime_variables(subject), **environment(subject)}
     with contextlib.ExitStack() as stack:
         stack.enter_context(patch.dict(os.environ, variables))
         stack.enter_context(accelerated())

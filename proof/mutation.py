@@ -76,10 +76,11 @@ GROUPS = {
         ),
     ),
     "relay": Group(
-        ("outbox.relay", "outbox.publisher", "events.outgoing"),
+        ("outbox.relay", "outbox.publisher", "outbox.due_events", "events.outgoing"),
         (
-            *("golden/test_events.py", "once/events/test_claim_check.py"),
-            *("once/events/test_outgoing.py", "once/outbox"),
+            *("golden/test_events.py", "once/batch/test_report.py"),
+            *("once/events/test_claim_check.py", "once/events/test_outgoing.py", "once/outbox"),
+            "once/test_transaction.py",
         ),
     ),
     "webhooks": Group(

@@ -45,7 +45,7 @@ _ON_EACH = {
 }
 """Faults that each sample meets, also one whose calls are those of an earlier one."""
 
-_LINES_SHOWN = 12
+_LINES_SHOWN, _WIDTH = 12, 200
 _UNREACHABLE = re.compile(
     r"unreachable|name resolution|translate host name|not known|refused|timed out", re.IGNORECASE
 )
@@ -201,7 +201,8 @@ class _Examiner:
         if one.after == one.before and not one.record.late:
             raise SubjectError(
                 f"{self.world.subject.handler} changes nothing for sample {first.label[1:]}: no "
-                "item, message or HTTP call. Is the sample right, and is every table named?"
+                "item, message or HTTP call. Is the sample right, and is every table named? A "
+                "handler without effects needs no check"
                 f"{_told(one)}"
             )
         self._compare(one.after, self.run(first, is_later=True), more)
@@ -310,7 +311,9 @@ class _Examiner:
             if _UNREACHABLE.search(reason):
                 reason += f". A server is reached {NOT_INTERCEPTED}"
             # What a handler printed at the end may say why it fails.
-            printed = (f"\n  | {line}" for line in shared.output().splitlines()[-_LINES_SHOWN:])
+            printed = (
+                f"\n  | {line[:_WIDTH]}" for line in shared.output().splitlines()[-_LINES_SHOWN:]
+            )
             raise SubjectError(
                 f"{shared.subject.handler} does not process the sample, without any fault{reason}."
                 f"{_told(outcome)}{''.join(printed)}"

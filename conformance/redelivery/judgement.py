@@ -52,7 +52,8 @@ def judge(
     if policy in {"first", "error"}:
         found = _of_other_content(found, run, expected.states[0], policy)
     found = _early(found, run)
-    refused = "the handler refuses it until the queue gives it up"
+    most = run.world.subject.max_receives
+    refused = f"not processed until the queue gives it up, after {most} receives"
     ends = (
         (Kind.STUCK, run.left, "still in the queue"),
         (Kind.DEAD_LETTERED, run.dead_letters, refused),

@@ -207,6 +207,8 @@ def _in_row(what: str, old: Row, due: Row, is_: Row, alone: Sequence[Row]) -> It
 
 def _kind(old: Any, due: Any, is_: Any, path: str, alone: Sequence[Any]) -> tuple[Kind, int]:
     """Return how one value differs, and how often."""
+    if due is None and is_ in ({}, []):  # what it should hold is missing
+        return Kind.LOST, 1
     if due is None:
         in_a_list = path.rpartition(".")[2].isdigit()
         return (Kind.DOUBLED if in_a_list else Kind.OVERWRITTEN), 1

@@ -45,6 +45,7 @@ def sent(*rows: dict[str, Any]) -> State:
         (table(), table({"id": 1, "s": "a"}), table({"id": 1, "s": "b"}), [("overwritten", 1)]),
         (table(), table({"id": 1, "s": "a"}), table({"id": 1}), [("lost", 1)]),
         (table({"id": 1}), table(), table({"id": 1}), [("lost", 1)]),  # it was not deleted
+        (table(), table({"id": 1, "m": {"a": 1}}), table({"id": 1, "m": {}}), [("lost", 1)]),
         ({}, sent({"a": 1}), sent({"a": 1}, {"a": 1}, {"a": 1}), [("doubled", 2)]),
         ({}, sent({"a": 1}), {}, [("lost", 1)]),
         ({}, sent({"a": 1}), sent({"a": 2}), [("overwritten", 1)]),

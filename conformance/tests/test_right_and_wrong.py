@@ -88,6 +88,9 @@ KINDS = [
     {**OTHER, "kind": "refunded"},
 ]
 SEVERAL = {"events": KINDS, "key": "", "tables": BOTH}
+TRANSFER = {"transfer_id": "t-1", "source": "a-1", "target": "a-2", "amount": 5}
+HELD: list[dict[str, Any]] = [{"id": name, "balance": 100, "done": {}} for name in ("a-1", "a-2")]
+ACCOUNTS = Table("accounts", "id", items=HELD)
 FILES = {"buckets": ["files"], "tables": []}
 MACHINE = {"set_up": make_machine, "tables": []}
 BUS = {"set_up": make_bus, "tables": []}
@@ -207,6 +210,22 @@ CASES = (
         {"tables": []},
     ),
     Case("has_an_endpoint", {Fault.SENT_AGAIN: SOUND, Fault.DIES_AFTER: SOUND}, given=IN_ORDERS),
+    Case(
+        "transfers_in_two_writes",
+        {Fault.DIES_AFTER: LOST, Fault.REDRIVEN: SOUND},
+        "update_item",
+        {"events": [TRANSFER], "key": "", "tables": [ACCOUNTS]},
+    ),
+    Case(
+        "transfers_in_one_write",
+        dict.fromkeys((Fault.DIES_AFTER, Fault.REDRIVEN, Fault.TWO_IN_PARALLEL), SOUND),
+        given={"events": [TRANSFER], "key": "", "tables": [ACCOUNTS]},
+    ),
+    Case(
+        "counts_its_jobs_once",
+        dict.fromkeys((Fault.DIES_AFTER, Fault.TWO_IN_PARALLEL, Fault.BATCH_ANSWER_LOST), SOUND),
+        given={"key": "", "tables": [TABLES[1]]},
+    ),
     # Of the samples, only the third shows the bug.
     Case("books_each_kind", {Fault.SENT_AGAIN: DOUBLED}, "update_item", SEVERAL),
     Case(

@@ -425,6 +425,47 @@ def files_each_order(event: Event, _: Any) -> None:
         )
 
 
+def _moved(transfer: Event, account: str, amount: int) -> Event:
+    return {
+        "TableName": "accounts",
+        "Key": {"id": {"S": transfer[account]}},
+        "UpdateExpression": "SET done.#id = :amount ADD balance :amount",
+        "ConditionExpression": "attribute_not_exists(done.#id)",
+        "ExpressionAttributeNames": {"#id": transfer["transfer_id"]},
+        "ExpressionAttributeValues": {":amount": {"N": str(amount)}},
+    }
+
+
+def transfers_in_two_writes(event: Event, _: Any) -> None:
+    for transfer in bodies(event):
+        with suppress(client.exceptions.ConditionalCheckFailedException):
+            client.update_item(**_moved(transfer, "source", -transfer["amount"]))
+            client.update_item(**_moved(transfer, "target", transfer["amount"]))
+
+
+def transfers_in_one_write(event: Event, _: Any) -> None:
+    for transfer in bodies(event):
+        once(
+            {"Update": _moved(transfer, "source", -transfer["amount"])},
+            {"Update": _moved(transfer, "target", transfer["amount"])},
+        )
+
+
+def counts_its_jobs_once(event: Event, _: Any) -> None:
+    for order in bodies(event):
+        with suppress(client.exceptions.ConditionalCheckFailedException):
+            table("totals").update_item(
+                Key={"customer": order["customer"]},
+                UpdateExpression="ADD used :one, jobs :job",
+                ConditionExpression="attribute_not_exists(jobs) OR NOT contains(jobs, :id)",
+                ExpressionAttributeValues={
+                    ":one": 1,
+                    ":job": {order["order_id"]},
+                    ":id": order["order_id"],
+                },
+            )
+
+
 def adds_in_one_write(event: Event, _: Any) -> None:
     for order in bodies(event):
         table("totals").update_item(

@@ -15,7 +15,7 @@ import msgspec
 
 from once.ops.dead_letters.queue_walk import HOLD_SECONDS
 from proof.ledger import Ledger, Scenario, check
-from proof.operator import on_time, redrive, republish
+from proof.operator import on_time, redrive, republish, settle
 from proof.scenarios import SCENARIOS
 from proof.scenarios.regions import Regions
 from proof.service import Place, Violation
@@ -335,9 +335,11 @@ class FailoverRun:
         scenario.check_end(repeated=True)
 
     def _recover(self, run: _Run) -> None:
-        """Come to rest without faults, and redrive a Region's dead letters."""
+        """Come to rest without faults; settle a Region's effects, and redrive its dead letters."""
         self._plan.off = True
         for _ in range(2):
+            # After a day of retries the provider may have forgotten a key: a person finds out.
+            run.service.operate(partial(settle, run.service))
             run.redrives = _COMMANDS
             self._go_on()
             self._pass(self._now + HOLD_SECONDS)

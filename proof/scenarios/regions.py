@@ -336,6 +336,7 @@ class Regions(Half):
     def fail_back(self) -> None:
         """Begin here again, when the other Region is at rest."""
         self.fenced_from = self.world.fenced_at = self.standby.relays_from = math.inf
+        self.relays_from = self.world.tasks.now
         self.sent |= {
             entry for account in self.accounts for entry in account.entries[account.later :]
         }

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from proof.world.calls import Call, ServiceError
+from proof.world.calls import PROVIDER, Call, ServiceError
 from proof.world.expressions import Item
 from proof.world.faults import Action, Fault
 from proof.world.tables import Tables
-from proof.world.tasks import Pool
+from proof.world.tasks import Pool, Tasks
 from proof.world.world import World
 
 _LAGS = (0.0, 0.0, 0.2, 2.0, 30.0)
@@ -137,6 +137,11 @@ class Region(World):
     def respond(self, call: Call) -> Any:
         """Execute a call of either Region: the one that was opened last is asked."""
         return World.respond(self._running, call)
+
+    def timers_of(self, call: Call) -> Tasks:
+        """Return the timers of a late call: the provider goes on while the first Region is lost."""
+        is_outside = call.service == PROVIDER and self.name == "A"
+        return self.other.tasks if is_outside else self.tasks
 
     def pool(self) -> Pool:
         """Return a thread pool for the running task of either Region."""

@@ -105,6 +105,11 @@ class World:
             random.seed(self._seed)
             yield
 
+    def timers_of(self, call: Call) -> Tasks:
+        """Return the timers of a call that takes effect later."""
+        del call
+        return self.tasks
+
     def pool(self) -> Pool:
         """Return a thread pool for the running task."""
         return Pool(self.tasks)
@@ -187,7 +192,7 @@ class World:
             case Fault.CRASH_BEFORE | Fault.CRASH_AFTER:
                 self._kill_caller()
             case Fault.LATE:
-                self.tasks.at(self.tasks.now + action.seconds, self._later(call))
+                self.timers_of(call).at(self.tasks.now + action.seconds, self._later(call))
                 self._time_out(call)
             case Fault.LOST:
                 self._time_out(call)

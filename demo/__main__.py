@@ -40,6 +40,8 @@ _SCENARIOS: dict[_Scenario, Callable[[Shop, float], bool]] = {
 }
 """Each takes the duration of the deployment in seconds, for its report, and returns success."""
 
+_PAYMENT_SECONDS = 25
+"""The time to pay an order in the scenario `faults`; in the others no order is cancelled."""
 _SHOP_ALONE = ("faults", "outage", "soak")
 """The other scenarios have a CDK app of their own, with more than the shop."""
 
@@ -73,7 +75,13 @@ def _deploy_and_run(aws: EmbeddedAws, sandbox: PaymentSandbox, scenario: _Scenar
         started = time.monotonic()
         own = f"python3 -m demo.scenarios.apps {scenario}"
         app = None if scenario in _SHOP_ALONE else own
-        deployment = deploy_service(aws, sandbox.url, app=app, report=shown.show)
+        deployment = deploy_service(
+            aws,
+            sandbox.url,
+            app=app,
+            payment_seconds=_PAYMENT_SECONDS if scenario == "faults" else None,
+            report=shown.show,
+        )
         seconds = time.monotonic() - started
     return _SCENARIOS[scenario](Shop(aws, sandbox, deployment), seconds)
 

@@ -1,7 +1,8 @@
 """Payment sandbox: a local HTTP server with part of Stripe's API, which can inject faults.
 
-In: charge requests over HTTP, and fault rates or a script of faults. Out: responses, and a book of
-all charges. Without a server, `PaymentSandbox.answer` takes requests directly.
+In: charges and refunds over HTTP, and fault rates or a script of faults. Out: responses, and a book
+of all charges. Without a server, `PaymentSandbox.answer` takes requests directly. No customer ever
+confirms a charge that needs it.
 
 Idempotency keys are as Stripe documents them. The first request under a key executes, and its
 response is saved, even a 500. A repeated request gets the saved response, a request with other
@@ -38,7 +39,7 @@ _REQUIRED = ("amount", "currency", "confirm", "payment_method")
 _AMOUNT = re.compile(r"[1-9][0-9]{0,7}")
 # Stripe's test tokens say in their name what happens to the card.
 _METADATA = re.compile(r"metadata\[(.+)\]")
-_DECLINED = "chargeDeclined"
+_DECLINED, _UNCONFIRMED = "chargeDeclined", "authenticationRequired"
 _DECLINE = {
     "code": "card_declined",
     "decline_code": "generic_decline",
@@ -158,6 +159,11 @@ def _invalid(
     return RequestRefused(_error(status, "invalid_request_error", message, **more))
 
 
+def _no_refund(message: str, code: str) -> Response:
+    kind = "invalid_request_error"
+    return _error(HTTPStatus.BAD_REQUEST, kind, message, code=code, param="charge")
+
+
 def key_in_use(key: str) -> RequestRefused:
     """Return the rejection of a request whose key is in use by another execution."""
     message = f"Another request with the key '{key}' is in progress. Try again in a moment."
@@ -178,6 +184,8 @@ def rate_limited() -> Response:
 
 
 _Charge = Mapping[str, Any]
+_Act = Callable[[Mapping[str, str], str | None], Response]
+"""What a request does once: takes its form and its idempotency key."""
 _Outcome = tuple[Response | None, Response | None]
 """The response to send and the response to save; None where there is none."""
 
@@ -245,8 +253,9 @@ class PaymentSandbox:
         """Return the book: every charge that was made or declined, the oldest first.
 
         Each has `id`, `payment_intent`, `amount` (in the minor unit), `currency`, `status`
-        (`succeeded` or `failed`), `transfer_group`, `metadata`, `idempotency_key` and `created`
-        (in seconds since the epoch). The book can be read after the sandbox has ended.
+        (`succeeded` or `failed`), `amount_refunded`, `transfer_group`, `metadata`,
+        `idempotency_key` and `created` (in seconds since the epoch). The book can be read after the
+        sandbox has ended.
         """
         return [dict(charge) for charge in self._book[:]]
 
@@ -279,10 +288,19 @@ class PaymentSandbox:
         match request.method, request.path.strip("/").split("/"):
             case "POST", ["v1", "payment_intents"]:
                 _authorize(request)
-                return self._create_intent(request, _fields(request.body))
+                form = _fields(request.body)
+                _check(form)
+                return self._once(request, form, self._charge)
+            case "POST", ["v1", "refunds"]:
+                _authorize(request)
+                return self._once(request, _fields(request.body), self._refund)
             case "GET", ["v1", "payment_intents", name]:
                 _authorize(request)
                 return self._payment_intent(name)
+            case "GET", ["v1", "refunds"]:
+                _authorize(request)
+                query = _fields(urlsplit(request.target).query)
+                return self._list_refunds(query.get("charge", ""))
             case "GET", ["v1", "charges"]:
                 _authorize(request)
                 return self._list_charges(_fields(urlsplit(request.target).query))
@@ -308,23 +326,27 @@ class PaymentSandbox:
         body = {"object": "list", "url": "/v1/charges", "has_more": len(found) > _MOST}
         return Response(HTTPStatus.OK, {**body, "data": found[:_MOST]})
 
-    def _create_intent(self, request: Request, form: Mapping[str, str]) -> Response | None:
-        """Charge once for each key; an invalid request is neither charged nor saved."""
+    def _list_refunds(self, charge_id: str) -> Response:
+        found = [each for each in self.charges() if each["id"] == charge_id and each["refund"]]
+        body = {"object": "list", "url": "/v1/refunds", "has_more": False}
+        return Response(HTTPStatus.OK, {**body, "data": [*map(_refund_object, found)]})
+
+    def _once(self, request: Request, form: Mapping[str, str], act: _Act) -> Response | None:
+        """Execute once for each key; a request that is rejected before is not saved."""
         key = request.idempotency_key
         if key is not None and len(key) > _KEY_LENGTH:
             raise _invalid(
                 f"Idempotency-Key: {len(key)} characters; at most {_KEY_LENGTH} are taken."
             )
-        _check(form)
         if key is None:
-            return self._execute(request, form)[0]
+            return self._execute(request, form, act)[0]
         with self._lock:
             if (saved := self._saved(key, form)) is not None:
                 return replace(saved, replayed=True)
             use = self._uses[key] = _KeyUse(form, self._clock())
         sent = saved = None
         try:
-            sent, saved = self._execute(request, form)
+            sent, saved = self._execute(request, form, act)
         finally:
             with self._lock:
                 if saved is None:
@@ -351,13 +373,13 @@ class PaymentSandbox:
             raise key_in_use(key)
         return use.answer
 
-    def _execute(self, request: Request, form: Mapping[str, str]) -> _Outcome:
+    def _execute(self, request: Request, form: Mapping[str, str], act: _Act) -> _Outcome:
         fault = self._assigned_fault(request.idempotency_key or "")
         if fault is not None and fault in _UNCHARGED:
             return _UNCHARGED[fault]
         if fault is PaymentFault.HOLD_BEFORE:
             self._hold(request.client_port)
-        answer = self._charge(form, request.idempotency_key)
+        answer = act(form, request.idempotency_key)
         match fault:
             case PaymentFault.DROP:
                 return None, answer
@@ -384,24 +406,43 @@ class PaymentSandbox:
             return fault
 
     def _charge(self, form: Mapping[str, str], key: str | None) -> Response:
-        """Make or decline a charge, and add it to the book."""
+        """Make or decline a charge, and add it to the book, unless the customer has to confirm."""
         charge = {
             "id": f"ch_{secrets.token_hex(12)}",
             "payment_intent": f"pi_{secrets.token_hex(12)}",
             "amount": int(form["amount"]),
             "currency": form["currency"].lower(),
             "status": "failed" if _DECLINED in form["payment_method"] else "succeeded",
+            "amount_refunded": 0,
+            "refund": None,
             "transfer_group": form.get("transfer_group"),
             "metadata": _metadata(form),
             "idempotency_key": key,
             "created": int(self._clock()),
         }
+        if _UNCONFIRMED in form["payment_method"]:
+            waits = {"amount_received": 0, "latest_charge": None, "status": "requires_action"}
+            return Response(HTTPStatus.OK, {**_intent_object(charge), **waits})
         self._book.append(charge)
         intent = _intent_object(charge)
         if charge["status"] == "succeeded":
             return Response(HTTPStatus.OK, intent)
         error = {"type": "card_error", **_DECLINE, "charge": charge["id"], "payment_intent": intent}
         return Response(HTTPStatus.PAYMENT_REQUIRED, {"error": error})
+
+    def _refund(self, form: Mapping[str, str], _: str | None) -> Response:
+        """Refund the whole amount of a charge, once."""
+        name = form.get("charge", "")
+        with self._lock:
+            charge = next((each for each in self._book if each["id"] == name), None)
+            if charge is None or charge["status"] != "succeeded":
+                return _no_refund(f"No such charge: '{name}'", "resource_missing")
+            if charge["amount_refunded"]:
+                return _no_refund(f"Charge {name} was refunded.", "charge_already_refunded")
+            made = {"amount_refunded": charge["amount"], "refund": f"re_{secrets.token_hex(12)}"}
+            refunded = {**charge, **made}
+            self._book[self._book.index(charge)] = refunded
+        return Response(HTTPStatus.OK, _refund_object(refunded))
 
     def _hold(self, client_port: int) -> None:
         held = HeldRequest(client_port)
@@ -461,8 +502,14 @@ def _charge_object(charge: _Charge) -> dict[str, Any]:
         "failure_code": None if paid else _DECLINE["code"],
         "failure_message": None if paid else _DECLINE["message"],
         "paid": paid,
-        "refunded": False,
+        "amount_refunded": charge["amount_refunded"],
+        "refunded": bool(charge["amount_refunded"]),
     }
+
+
+def _refund_object(charge: _Charge) -> dict[str, Any]:
+    made = {"id": charge["refund"], "object": "refund", "status": "succeeded"}
+    return {**made, "charge": charge["id"], "amount": charge["amount_refunded"]}
 
 
 def _intent_object(charge: _Charge) -> dict[str, Any]:

@@ -44,6 +44,7 @@ def deploy_service(
     payment_api: str,
     *,
     app: str | Path | None = None,
+    payment_seconds: int | None = None,
     report: Report | None = None,
 ) -> Deployment:
     """Bootstrap the account, deploy both stacks, and store the provider's key as a secret.
@@ -53,6 +54,7 @@ def deploy_service(
         payment_api: the URL of the payment provider.
         app: the command that synthesizes, or the folder of an assembly that was synthesized; by
             default the command of cdk.json.
+        payment_seconds: the time to pay an order; by default that of cdk.json.
         report: told of the progress of `cdk deploy`.
 
     Raises:
@@ -61,6 +63,8 @@ def deploy_service(
     bootstrap(aws)
     file = aws.state_dir / "outputs.json"
     context = {"payment_api": payment_api}
+    if payment_seconds is not None:
+        context["payment_seconds"] = str(payment_seconds)
     stacks = deploy(aws, app=app, context=context, outputs=file, report=report)
     values = {name: value for stack in stacks.values() for name, value in stack.items()}
     aws.client("secretsmanager").put_secret_value(

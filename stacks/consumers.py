@@ -15,6 +15,7 @@ CONSUMERS = (
         external=("order.placed",),
         events=(
             *("order.submitted", "stock.refused", "payment.captured", "payment.declined"),
+            "order.cancelled",
             "stripe.charge.refunded",  # a webhook
         ),
         tables=(ORDERS, CUSTOMERS),
@@ -23,16 +24,21 @@ CONSUMERS = (
     ConsumerProps(
         "inventory",
         external=("order.placed",),
-        events=("order.submitted", "payment.captured", "payment.declined"),
+        events=("order.submitted", "payment.captured", "payment.declined", "order.cancelled"),
         tables=(STOCK, RESERVATIONS),
         publishes=("stock.reserved", "stock.refused"),
+        publishes_later=("payment.overdue",),
+        parameters=("payment_seconds",),
         aws_services=(),
     ),
     ConsumerProps(
         "payments",
-        events=("stock.reserved",),
+        events=(
+            *("stock.reserved", "payment.overdue", "refund.asked"),
+            "stripe.payment_intent.succeeded",  # a webhook
+        ),
         tables=(PAYMENTS,),
-        publishes=("payment.captured", "payment.declined"),
+        publishes=("payment.captured", "payment.declined", "order.cancelled", "refund.asked"),
         max_receive_count=12,  # a provider may be down for hours
         effect_timeout_seconds=8,
         timeout_seconds=30,
@@ -42,7 +48,7 @@ CONSUMERS = (
     ),
     ConsumerProps(
         "notifications",
-        events=("payment.captured", "payment.declined", "stock.refused"),
+        events=("payment.captured", "payment.declined", "order.cancelled", "stock.refused"),
         tables=(NOTIFICATIONS,),
         max_receive_count=12,
         effect_timeout_seconds=3,

@@ -3,5 +3,6 @@
 from once.cdk import STRIPE, Endpoint, WebhookProps
 
 WEBHOOKS = WebhookProps(
-    endpoints=(Endpoint("stripe", STRIPE, types=("charge.refunded",)),), aws_services=()
+    endpoints=(Endpoint("stripe", STRIPE, types=("charge.refunded", "payment_intent.succeeded")),),
+    aws_services=(),
 )

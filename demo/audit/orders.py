@@ -2,16 +2,39 @@
 
 import hashlib
 import json
+import time
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from demo.audit.evidence import Evidence, Item, Manifest, count_fates, number, text
 
-RESERVATION_STATUS = {"paid": "sold", "refused": "refused", "declined": "released"}
+RESERVATION_STATUS = {
+    "paid": "sold",
+    "refused": "refused",
+    "declined": "released",
+    "cancelled": "released",
+}
 """The status at which a reservation must end, by that of its order."""
-_PAYMENT_STATUS = {"paid": "captured", "declined": "declined", "refused": ""}
+_PAYMENT_STATUS = {
+    "paid": "captured",
+    "declined": "declined",
+    "cancelled": "cancelled",
+    "refused": "",
+}
+_MAIL = {
+    "paid": "We have received",
+    "declined": "declined",
+    "cancelled": "not received your payment",
+    "refused": "in stock",
+}
+"""What the one message to the customer says, by the order's end."""
+_ENDS = ("payment.captured", "payment.declined", "order.cancelled")
+"""The types of the events of which an order has one."""
+_SOON_SECONDS = 60
+"""An event that is due later than that is not waited for, and not missed."""
 _HOLDING = ("reserved", "sold")
 _CHECKOUT, _SUBMITTED = "checkout", "order.submitted"
 _ACCEPTED, _ORDER_EXISTS, _KEY_REUSED = 202, 409, 422
@@ -52,6 +75,9 @@ class Findings:
     without a final status, or with a wrong one. `stock_balance_error` is the difference between
     stock moved and stock reserved or sold, in pieces. `balance_error` is the difference between
     amounts ordered and paid, in minor units, and between stock moved and stock expected to move.
+    `due_events` are the events that were published for later. `due_lost` counts those without a
+    record at their consumer, `due_early` those that were committed before they were due, and
+    `due_doubled` orders that had a second end, or whose time to pay was set twice.
     `samples` has the figures of each consumer of sample events; `lost` and `doubled` include them.
     """
 
@@ -67,11 +93,17 @@ class Findings:
     orders_paid: int = 0
     orders_refused: int = 0
     orders_declined: int = 0
+    orders_cancelled: int = 0
     unfinished: int = 0
     stock_moved: int = 0
     stock_balance_error: int = 0
     charges: int = 0
     double_charges: int = 0
+    refunds: int = 0
+    due_events: int = 0
+    due_lost: int = 0
+    due_early: int = 0
+    due_doubled: int = 0
     emails: int = 0
     effects: int = 0
     refused: int = 0
@@ -97,6 +129,9 @@ class Findings:
             self.answers_differ,
             self.answers_foreign,
             self.double_charges,
+            self.due_lost,
+            self.due_early,
+            self.due_doubled,
             self.unfinished,
             self.balance_error,
             self.stock_balance_error,
@@ -115,11 +150,17 @@ def audit(manifest: Manifest, evidence: Evidence) -> Findings:
     """Compare the messages of a manifest with tables, queues, payment provider and mailboxes."""
     findings = Findings(sent=manifest["sent"], distinct=len(manifest["orders"]))
     _audit_commands(manifest, evidence, findings)
-    _audit_orders(manifest, evidence, findings)
-    _audit_stock(manifest, evidence, findings)
-    audit_payments(manifest, evidence, findings)
+    stored = evidence.by_key("orders", "order_id")
+    ends = {
+        each["order_id"]: end_of(each, stored.get(each["order_id"], {}))
+        for each in manifest["orders"]
+    }
+    _audit_orders(manifest, evidence, ends, findings)
+    _audit_stock(manifest, evidence, ends, findings)
+    audit_payments(manifest, evidence, ends, findings)
+    _audit_due_events(evidence, findings)
     unsent = _audit_dead_letters(manifest, evidence, findings)
-    _audit_mail(manifest, evidence, unsent, findings)
+    _audit_mail(manifest, evidence, ends, unsent, findings)
     findings.lost += undelivered_events(evidence)
     audit_samples(manifest, evidence, findings)
     groups = evidence.log_groups.values()
@@ -127,10 +168,15 @@ def audit(manifest: Manifest, evidence: Evidence) -> Findings:
     return findings
 
 
-def expected_end(order: Manifest) -> str:
-    """Return the status at which an order must end."""
+def end_of(order: Manifest, stored: Item) -> str:
+    """Return the status at which an order must end.
+
+    One whose payment took too long is cancelled, whatever the payment would have been.
+    """
     if order["refused"]:
         return "refused"
+    if order["abandoned"] or text(stored, "status") == "cancelled":
+        return "cancelled"
     return "declined" if order["declined"] else "paid"
 
 
@@ -171,7 +217,13 @@ def _is_foreign(answer: Mapping[str, Any], command: Manifest) -> bool:
     return bool(command["borrowed"] or named != command["order_id"])
 
 
-def _audit_orders(manifest: Manifest, evidence: Evidence, findings: Findings) -> None:
+Ends = Mapping[str, str]
+"""The status at which each order must end, by its id."""
+
+
+def _audit_orders(
+    manifest: Manifest, evidence: Evidence, expected: Ends, findings: Findings
+) -> None:
     """Count each order by its customer's account: an order stored twice overwrites itself."""
     stored = evidence.by_key("orders", "order_id")
     customers = evidence.by_key("customers", "customer_id")
@@ -182,15 +234,16 @@ def _audit_orders(manifest: Manifest, evidence: Evidence, findings: Findings) ->
         # An order without a total was never stored: setting its status creates the item too.
         findings.count(times if number(found, "total") == order["total"] else 0)
         findings.balance_error += abs(number(account, "amount_ordered") - times * order["total"])
-        findings.unfinished += text(found, "status") != expected_end(order)
+        findings.unfinished += text(found, "status") != expected[order["order_id"]]
     ends = Counter(text(order, "status") for order in stored.values())
     findings.orders_stored = len(stored)
     findings.orders_paid = ends["paid"]
     findings.orders_refused = ends["refused"]
     findings.orders_declined = ends["declined"]
+    findings.orders_cancelled = ends["cancelled"]
 
 
-def _audit_stock(manifest: Manifest, evidence: Evidence, findings: Findings) -> None:
+def _audit_stock(manifest: Manifest, evidence: Evidence, ends: Ends, findings: Findings) -> None:
     """Compare stock moved with reservations; each order has an article of its own to count by."""
     shelf = evidence.by_key("stock", "sku")
     moved = {
@@ -203,7 +256,7 @@ def _audit_stock(manifest: Manifest, evidence: Evidence, findings: Findings) -> 
         status = text(reservations.get(order["order_id"], {}), "status")
         findings.refused += status == "refused"
         findings.unfinished += status == "reserved"
-        own, end = order["lines"][0], RESERVATION_STATUS[expected_end(order)]
+        own, end = order["lines"][0], RESERVATION_STATUS[ends[order["order_id"]]]
         times = moved[own["sku"]] // own["quantity"]
         if end == "sold":
             findings.count(times if status == end else 0)
@@ -228,8 +281,11 @@ def _held(reservations: Iterable[Item]) -> Counter[str]:
     return held
 
 
-def audit_payments(manifest: Manifest, evidence: Evidence, findings: Findings) -> None:
-    """Check that every paid order was charged once with its amount, and no other order."""
+def audit_payments(manifest: Manifest, evidence: Evidence, ends: Ends, findings: Findings) -> None:
+    """Check that every paid order was charged once with its amount, and no other order.
+
+    A cancelled one may have been charged once too late: the whole charge must be refunded then.
+    """
     charges: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for charge in evidence.charges:
         if charge["status"] == "succeeded":
@@ -237,20 +293,46 @@ def audit_payments(manifest: Manifest, evidence: Evidence, findings: Findings) -
     findings.charges = sum(map(len, charges.values()))
     payments = evidence.by_key("payments", "order_id")
     for order in manifest["orders"]:
-        found, end = charges.pop(order["order_id"], []), expected_end(order)
+        found, end = charges.pop(order["order_id"], []), ends[order["order_id"]]
+        refunded = [charge for charge in found if charge["amount_refunded"] == charge["amount"]]
+        findings.refunds += len(refunded)
         expected = int(end == "paid")
+        if end == "cancelled" and len(refunded) == len(found) == 1:
+            expected = 1
+        findings.double_charges += len(refunded) * (end != "cancelled")  # and nothing is charged
         findings.count(len(found), expected)
         findings.double_charges += max(0, len(found) - expected)
         findings.balance_error += sum(abs(charge["amount"] - order["total"]) for charge in found)
         payment = payments.get(order["order_id"], {})
         agrees = text(payment, "status") == _PAYMENT_STATUS[end]
         findings.unfinished += not agrees
-        if end == "declined":
+        if end in ("declined", "cancelled"):
             findings.count(int(agrees))
         if payment:
             findings.balance_error += abs(number(payment, "amount") - order["total"])
     # A charge without an order is one charge too many.
     findings.double_charges += sum(map(len, charges.values()))
+
+
+def _audit_due_events(evidence: Evidence, findings: Findings) -> None:
+    """Compare the events that were published for later with the records of their consumers."""
+    records = {text(record, "pk"): record for *_, record in _dedup_records(evidence)}
+    ends, times = Counter[str](), Counter[str]()
+    for *_, record in _dedup_records(evidence):
+        for event in json.loads(text(record, "outbox") or "[]"):
+            ends[event.get("subject", "")] += event["type"] in _ENDS
+            if "oncedue" not in event:
+                continue
+            findings.due_events += 1
+            times[event.get("subject", "")] += 1
+            due = datetime.fromisoformat(event["time"]).timestamp()
+            for consumer in evidence.subscribers.get(event["type"], ()):
+                key = f"{consumer}#event#{event['source']}#{event['id']}"
+                committed = number(records.get(key, {}), "committed_at") / 1000
+                findings.due_early += 0 < committed < due
+                findings.due_lost += not committed and due < time.time() + _SOON_SECONDS
+    findings.due_doubled += sum(count - 1 for count in (+times).values())
+    findings.due_doubled += sum(count - 1 for count in (+ends).values())
 
 
 def _audit_dead_letters(manifest: Manifest, evidence: Evidence, findings: Findings) -> set[str]:
@@ -296,15 +378,27 @@ def _attribute(dead_letter: Mapping[str, Any], name: str) -> str:
 
 
 def _audit_mail(
-    manifest: Manifest, evidence: Evidence, unsent: Collection[str], findings: Findings
+    manifest: Manifest,
+    evidence: Evidence,
+    ends: Ends,
+    unsent: Collection[str],
+    findings: Findings,
 ) -> None:
-    """Count the messages to each customer: one, or a dead letter in its place."""
-    sent = Counter(address for email in evidence.emails for address in email["To"])
-    findings.emails = sent.total()
+    """Count the messages to each customer: one of the order's end, or a dead letter in its place.
+
+    A message of another end counts as one too many.
+    """
+    sent: dict[str, list[str]] = defaultdict(list)
+    for email in evidence.emails:
+        for address in email["To"]:
+            sent[address].append(email["BodyText"])
+    findings.emails = sum(map(len, sent.values()))
     for order in manifest["orders"]:
-        found = sent[order["email"]]
-        if found or order["order_id"] not in unsent:
-            findings.count(found)
+        name, found = order["order_id"], sent[order["email"]]
+        fitting = sum(_MAIL[ends[name]] in body for body in found)
+        findings.doubled += len(found) - fitting
+        if fitting or name not in unsent:
+            findings.count(fitting)
 
 
 def _dedup_records(evidence: Evidence) -> Iterator[tuple[str, str, Item]]:
@@ -315,11 +409,19 @@ def _dedup_records(evidence: Evidence) -> Iterator[tuple[str, str, Item]]:
 
 
 def undelivered_events(evidence: Evidence) -> int:
-    """Return the number of deliveries of published events that have no dedup record yet."""
+    """Return the number of deliveries of published events that have no dedup record yet.
+
+    Those that are due in more than a minute are left out.
+    """
     published: Counter[str] = Counter()
+    soon = time.time() + _SOON_SECONDS
     recorded: Counter[tuple[str, str]] = Counter()
     for consumer, event_type, record in _dedup_records(evidence):
-        published.update(event["type"] for event in json.loads(text(record, "outbox") or "[]"))
+        published.update(
+            event["type"]
+            for event in json.loads(text(record, "outbox") or "[]")
+            if "oncedue" not in event or datetime.fromisoformat(event["time"]).timestamp() < soon
+        )
         recorded[consumer, event_type] += 1
     return sum(
         max(0, count - recorded[consumer, event_type])

@@ -30,6 +30,7 @@ _TRAFFIC = {
     "malformed": 5,
     "refusals": 10,
     "declines": 15,
+    "abandons": 15,
 }
 _SHARES = {
     PaymentFault.DROP: 0.18,
@@ -53,6 +54,8 @@ _MINIMUM = {
     "functions_killed": 20,
     "commands_repeated": 100,
     "answers_lost": 50,
+    "due_events": 20,
+    "orders_cancelled": 5,
 }
 
 _OUTAGE_TRAFFIC = {

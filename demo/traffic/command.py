@@ -185,6 +185,7 @@ def build_manifest(
             {
                 **asdict(order),
                 "declined": order.declined,
+                "abandoned": order.abandoned,
                 "total": order.total,
                 "event_id": events.get(order.order_id, {}).get("id", ""),
                 "sends": sends[order],

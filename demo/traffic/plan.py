@@ -19,6 +19,7 @@ SUBMITTED = "order.submitted"
 """The type of the event that an order becomes."""
 CARD = "pm_card_visa"
 DECLINED_CARD = "pm_card_visa_chargeDeclined"
+UNCONFIRMED_CARD = "pm_card_authenticationRequired"
 """Payment methods of Stripe's test mode."""
 
 _CURRENCY = "EUR"
@@ -66,6 +67,11 @@ class SampleOrder:
     def declined(self) -> bool:
         """Whether the order carries a card that is declined."""
         return self.payment_method == DECLINED_CARD
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether the customer never confirms the payment."""
+        return self.payment_method == UNCONFIRMED_CARD
 
     @property
     def total(self) -> int:
@@ -210,6 +216,7 @@ def plan_traffic(
     malformed: int = 0,
     refusals: int = 0,
     declines: int = 0,
+    abandons: int = 0,
     seed: int,
 ) -> TrafficPlan:
     """Plan sample traffic.
@@ -229,16 +236,19 @@ def plan_traffic(
         malformed: bodies that cannot be read.
         refusals: number of orders for an article that is out of stock.
         declines: number of other orders whose card is declined.
+        abandons: number of other orders that their customers never pay.
         seed: part of every id; 0 or more.
 
     Raises:
-        ValueError: more refusals and declines than orders, or no order that can be borrowed.
+        ValueError: more refusals, declines and abandons than orders, or no order that can be
+            borrowed.
     """
-    accepted = count - refusals - declines
+    kinds = {"refused": refusals, "declined": declines, "abandoned": abandons}
+    accepted = count - sum(kinds.values())
     if accepted < 0:
-        raise ValueError(f"{refusals} refusals and {declines} declines of {count} orders")
+        raise ValueError(f"{sum(kinds.values())} orders that are not paid, of {count}")
     random = Random(f"{seed}/choice")
-    kinds = {"accepted": accepted, "refused": refusals, "declined": declines}
+    kinds = {"accepted": accepted, **kinds}
     orders = [
         _sample(seed, callers, kind, number)
         for kind, amount in kinds.items()
@@ -285,7 +295,7 @@ def _sample(seed: int, callers: int, kind: str, number: int) -> SampleOrder:
         OrderLine(sku, quantity=random.randint(1, 5), unit_price=random.randint(100, 20_000))
         for sku in (f"own-{seed:x}-{name}", other)
     ]
-    card = DECLINED_CARD if kind == "declined" else CARD
+    card = {"declined": DECLINED_CARD, "abandoned": UNCONFIRMED_CARD}.get(kind, CARD)
     turn, caller = divmod(number - 1, callers)
     key = f"key-{seed:x}-{turn if kind == 'accepted' else name}"
     order = _order(seed, name, caller, key, tuple(lines))

@@ -1,6 +1,8 @@
 """Reserves stock for an order, and sells or releases it when the payment has ended."""
 
+import os
 from collections import Counter
+from datetime import timedelta
 from typing import Annotated
 
 from boto3.dynamodb.conditions import Attr
@@ -11,6 +13,9 @@ from once import Consumer, Refusal, Transaction
 consumer = Consumer("inventory")
 STOCK = consumer.table("stock")
 RESERVATIONS = consumer.table("reservations")
+
+TIME_TO_PAY = timedelta(seconds=int(os.environ.get("PAYMENT_SECONDS", "1800")))
+"""Time for which the stock of an order is reserved."""
 
 
 class OrderLine(Struct, frozen=True):
@@ -48,6 +53,15 @@ class StockRefused(Struct, frozen=True):
     email: str
 
 
+class PaymentOverdue(Struct, frozen=True):
+    """The time to pay an order is over. `amount` is in minor units of the currency."""
+
+    order_id: str
+    email: str
+    currency: str
+    amount: int
+
+
 class PaymentEnded(Struct, frozen=True):
     """The end of a payment; the event's type says which."""
 
@@ -65,7 +79,10 @@ class OutOfStock(Refusal):
 @consumer.handles("order.placed", OrderPlaced)
 @consumer.handles("order.submitted", OrderPlaced)
 def reserve(event: OrderPlaced, tx: Transaction) -> None:
-    """Take every article of the order out of stock; the condition is the check."""
+    """Take every article of the order out of stock for the time to pay; the condition is the check.
+
+    Whether the order was paid in time is for the consumer of `payment.overdue` to look up.
+    """
     quantities = _quantities(event)
     for sku, quantity in quantities.items():
         tx.update(
@@ -84,6 +101,12 @@ def reserve(event: OrderPlaced, tx: Transaction) -> None:
         "stock.reserved",
         StockReserved(event.order_id, event.email, event.payment_method, event.currency, amount),
         subject=event.order_id,
+    )
+    tx.publish(
+        "payment.overdue",
+        PaymentOverdue(event.order_id, event.email, event.currency, amount),
+        subject=event.order_id,
+        after=TIME_TO_PAY,
     )
 
 
@@ -104,6 +127,7 @@ def sell(event: PaymentEnded, tx: Transaction) -> None:
 
 
 @consumer.handles("payment.declined", PaymentEnded)
+@consumer.handles("order.cancelled", PaymentEnded)
 def release(event: PaymentEnded, tx: Transaction) -> None:
     """Put the reserved articles back into stock, if the reservation still holds them."""
     reservation = tx.get(RESERVATIONS, {"order_id": event.order_id}) or {}

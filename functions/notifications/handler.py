@@ -68,6 +68,13 @@ def apologise_for_the_card(event: PaymentEnded, tx: Transaction) -> None:
     tx.perform(send, Message(event.email, f"Your order {event.order_id}", text))
 
 
+@consumer.handles("order.cancelled", PaymentEnded, key=Key.field("order_id"))
+def tell_of_the_end(event: PaymentEnded, tx: Transaction) -> None:
+    """Inform the customer of an order that was not paid in time."""
+    text = f"We have not received your payment in time: your order {event.order_id} is cancelled."
+    tx.perform(send, Message(event.email, f"Your order {event.order_id}", text))
+
+
 @consumer.handles("stock.refused", StockRefused, key=Key.field("order_id"))
 def apologise_for_the_stock(event: StockRefused, tx: Transaction) -> None:
     """Inform the customer of an article that is out of stock."""

@@ -103,6 +103,12 @@ def declined(event: OrderEnded, tx: Transaction) -> None:
     _end(event, "declined", tx)
 
 
+@consumer.handles("order.cancelled", OrderEnded)
+def cancelled(event: OrderEnded, tx: Transaction) -> None:
+    """The order was not paid in time."""
+    _end(event, "cancelled", tx)
+
+
 @consumer.handles("stock.refused", OrderEnded)
 def refused(event: OrderEnded, tx: Transaction) -> None:
     """There was not enough in stock."""

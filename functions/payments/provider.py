@@ -21,7 +21,8 @@ SECRET_SECONDS = 300
 
 _QUICK = Config(connect_timeout=1, read_timeout=1, retries={"total_max_attempts": 2})
 _CALLS_AT_A_TIME = 10
-_PROCESSING = "processing"
+_PROCESSING, _UNCONFIRMED = "processing", "requires_action"
+_REFUNDED = "charge_already_refunded"
 _REPLAYED = "idempotent-replayed"
 
 
@@ -31,11 +32,16 @@ class NotKnownYet(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The result of a charge; `decline_code` is set if it was declined."""
+    """The result of a charge; `decline_code` is set if it was declined.
+
+    While it is `unconfirmed`, the customer has to confirm it to the bank, and Stripe sends a
+    webhook when that is done.
+    """
 
     charge_id: str
     paid: bool
     decline_code: str = ""
+    unconfirmed: bool = False
 
 
 def charge(*, amount: int, currency: str, payment_method: str, order_id: str, call: Call) -> Result:
@@ -76,7 +82,9 @@ def charge(*, amount: int, currency: str, payment_method: str, order_id: str, ca
         raise _meaning(error) from error
     if intent.status == _PROCESSING:
         raise NotKnownYet(f"Stripe is still processing {intent.id}")
-    if intent.status != "succeeded":  # such as requires_action, but no customer is present
+    if intent.status == _UNCONFIRMED:
+        return Result(charge_id="", paid=False, unconfirmed=True)
+    if intent.status != "succeeded":
         return Result(charge_id="", paid=False, decline_code=intent.status)
     return Result(charge_id=str(intent.latest_charge), paid=True)
 
@@ -96,6 +104,29 @@ def find_charge(*, order_id: str, call: Call) -> Result | None:
     if not found:
         return None
     return Result(found[0].id, paid=found[0].paid, decline_code=found[0].failure_code or "")
+
+
+def refund(*, charge_id: str, call: Call) -> str:
+    """Refund a charge, and return Stripe's id of the refund; empty if a person has refunded it.
+
+    Raises:
+        NotDone, PermanentError, KeySpent, Exception: as by `charge`.
+    """
+    try:
+        made = _client(call).v1.refunds.create(
+            params={"charge": charge_id}, options={"idempotency_key": call.key}
+        )
+    except stripe.StripeError as error:
+        if error.code == _REFUNDED:
+            return ""
+        raise _meaning(error) from error
+    return made.id
+
+
+def find_refund(*, charge_id: str, call: Call) -> str | None:
+    """Return Stripe's id of a charge's refund; None if there is none."""
+    found = _client(call).v1.refunds.list(params={"charge": charge_id, "limit": 1})
+    return found.data[0].id if found.data else None
 
 
 def _meaning(error: stripe.StripeError) -> Exception:

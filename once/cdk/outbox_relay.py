@@ -31,6 +31,8 @@ from once.settings import RelaySettings, ScheduleSettings
 
 MEMORY_MB = 512
 BATCH_SIZE = 100
+RELAY_SERVICES = ("scheduler",)
+"""The AWS services that it calls to publish later, besides those of every function."""
 RETRIES = 100
 """Each retry lasts up to the function's timeout: SNS may be unavailable for hours before a batch
 has failed. The function dead-letters poison records itself, without a retry."""
@@ -165,6 +167,7 @@ class OutboxRelay(FunctionConstruct):
             about="Once: publishes the events of committed dedup records",
             timeout_seconds=10 if config.local else 60,
             memory_mb=MEMORY_MB,
+            aws_services=RELAY_SERVICES if later else (),
         )
         mapping = lambda_.EventSourceMapping(
             self,

@@ -52,6 +52,11 @@ EXPLORED = (
 """The sites at which every kind of fault is tried."""
 
 _OTHERS: dict[str, tuple[str, ...]] = {
+    "calls of an effect like those of a charge, which are tried; a second refund is refused, and "
+    "found, tests/functions/test_payments.py": (
+        "functions.payments.provider.find_refund payments.GET /v1/refunds",
+        "functions.payments.provider.refund payments.POST /v1/refunds",
+    ),
     "only reads, when a function starts: Lambda starts it again, tests/once/test_settings.py": (
         "once.settings._parameter ssm.GetParameter",
     ),

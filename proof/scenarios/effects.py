@@ -241,8 +241,14 @@ class Effects(Scenario):
         return bool(event_of(body)) and bool(self.row(consumer, self.subject_of(body)))
 
     def owed(self) -> set[Told]:
-        """Return the events that tell the end of each payment."""
-        return {(f"payment.{row['status']}", order) for order, row in self.rows("payments").items()}
+        """Return the events that tell the end of each payment, and each late charge."""
+        told = set[Told]()
+        for order, row in self.rows("payments").items():
+            cancelled = row["status"] == "cancelled"
+            told.add(("order.cancelled" if cancelled else f"payment.{row['status']}", order))
+            if cancelled and "charge_id" in row:
+                told.add(("refund.asked", order))
+        return told
 
     def may_stay_unknown(self, consumer: str) -> bool:
         """Tell whether a consumer's effects have no key, or one that the provider has forgotten."""
@@ -266,7 +272,7 @@ class Effects(Scenario):
         """Check that the tables tell of the effects that were made. Raises Violation."""
         for consumer, made in self._made().items():
             rows = self.rows(consumer).items()
-            done = {order for order, row in rows if row.get("status") != "declined"}
+            done = {order for order, row in rows if consumer != "payments" or "charge_id" in row}
             dead_letters = self.service.places[consumer].dead_letters.waiting
             unknown = {self.subject_of(dead_letter.body) for dead_letter in dead_letters}
             check("outcome", (done ^ {order for order in made if made[order]}) - unknown)
@@ -277,9 +283,20 @@ class Effects(Scenario):
             {
                 order
                 for order, row in self.rows("payments").items()
-                if row["status"] == "captured" and order_of.get(row["charge_id"]) != order
+                if "charge_id" in row and order_of.get(row["charge_id"]) != order
             },
         )
+        unsettled = {
+            self.subject_of(each.body)
+            for each in self.service.places["payments"].dead_letters.waiting
+        }
+        refunded = {order_of[each["id"]] for each in charges if each["amount_refunded"]}
+        late = {
+            order
+            for order, row in self.rows("payments").items()
+            if row["status"] == "cancelled" and "charge_id" in row
+        }
+        check("refund", (refunded ^ late) - unsettled)
 
     def _made(self) -> dict[str, Counter[str]]:
         """Return how often each effect was made, by consumer and order."""

@@ -23,8 +23,17 @@ STOCK = {"apple": 7, "pear": 3}
 """Initial stock: so little that a few orders take all of it."""
 PRICE = 100
 NONSENSE = "{"
-_STATUS = {"payment.captured": "paid", "payment.declined": "declined", "stock.refused": "refused"}
-_RESERVATION = {"payment.captured": "sold", "payment.declined": "released"}
+_STATUS = {
+    "payment.captured": "paid",
+    "payment.declined": "declined",
+    "order.cancelled": "cancelled",
+    "stock.refused": "refused",
+}
+_RESERVATION = {
+    "payment.captured": "sold",
+    "payment.declined": "released",
+    "order.cancelled": "released",
+}
 
 
 class Order(Struct, frozen=True, tag=True):
@@ -185,11 +194,13 @@ class Shop(Effects):
 
     def owed(self) -> set[Told]:
         """Return the events that tell the end of each reservation and payment."""
-        reservations = self.rows("reservations").items()
-        return super().owed() | {
-            ("stock.refused" if row["status"] == "refused" else "stock.reserved", order)
-            for order, row in reservations
-        }
+        told = super().owed()
+        for order, row in self.rows("reservations").items():
+            if row["status"] == "refused":
+                told.add(("stock.refused", order))
+            else:
+                told |= {("stock.reserved", order), ("payment.overdue", order)}
+        return told
 
     def check_state(self) -> None:
         """Check that sums agree, and that no effect was made twice. Raises Violation."""

@@ -136,5 +136,5 @@ def test_a_cold_start_imports_its_own_modules_and_those_of_no_other(start: Start
 def test_a_cold_start_makes_the_clients_of_every_invocation_only(start: Start) -> None:
     # The clients for dead letters, delays and large data are made with the first of them.
     ingress = ["dynamodb", "secretsmanager"]
-    clients = {RELAY: ["sns"], UNROUTED: [], WEBHOOKS.name: ingress}
+    clients = {RELAY: ["sns", "scheduler"], UNROUTED: [], WEBHOOKS.name: ingress}
     assert start.clients == clients.get(start.function, ["dynamodb"])

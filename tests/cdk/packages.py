@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from once.cdk import functions
 from once.cdk.deployment_options import RUNTIME_LOCK, DeploymentConfig
+from once.cdk.outbox_relay import RELAY_SERVICES
 from once.names import RELAY, UNROUTED
 from stacks.consumers import COMMANDS, CONSUMERS
 from stacks.registry import REGISTRY
@@ -27,7 +28,7 @@ EVERY = [
         Function(line.name, REGISTRY.folder_of(line), line.aws_services)
         for line in (*CONSUMERS, *COMMANDS, WEBHOOKS)
     ),
-    Function(RELAY, functions.FOLDER / RELAY),
+    Function(RELAY, functions.FOLDER / RELAY, RELAY_SERVICES),
     Function(UNROUTED, functions.FOLDER / UNROUTED),
 ]
 

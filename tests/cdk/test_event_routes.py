@@ -61,7 +61,12 @@ SOURCES = {
     "an unknown type": ("tx.publish('done', event); tx.publish(event.next, event)", "", True),
     "an indirect use": ("tx.publish('done', event); later(tx.publish)", "", True),
     "a refusal": ("tx.publish('done', 1)", "@consumer.rejects(No)\ndef no(): _begin()\n", True),
-    "an outcome": ("tx.publish('done', 1)", "@consumer.completes(e)\ndef no(): _begin()\n", True),
+    "an outcome": ("tx.perform(e, 1)", "@consumer.completes(e)\ndef no(): _begin()\n", True),
+    "another's outcome": (
+        "tx.publish('done', 1)",
+        "@consumer.completes(e)\ndef no(): _begin()\n",
+        False,
+    ),
     "a type that is published elsewhere": ("outside(tx)", "", False),
 }
 """The end of a saga, further code of its module, and whether its first event may come again."""

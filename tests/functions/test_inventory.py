@@ -9,7 +9,7 @@ from tests.once.support import calls, failures, published, reasons
 
 PRICES = defaultdict(lambda: 1, tea=350, cup=1200)
 FULL = {"tea": 10, "cup": 10}
-ENDS = ["payment.captured", "payment.declined"]
+ENDS = ["payment.captured", "payment.declined", "order.cancelled"]
 
 Lines = list[tuple[str, int]]
 
@@ -93,6 +93,7 @@ def test_what_became_of_an_order_is_published_once(aws: FakeAws) -> None:
     data = {"order_id": "o-1", "email": "a@example.com"}
     terms = {"payment_method": "pm_1", "currency": "EUR", "amount": 3 * 350 + 1200}
     assert sorted(published(aws)) == [
+        ("payment.overdue", "o-1", data | {"currency": "EUR", "amount": 3 * 350 + 1200}),
         ("stock.refused", "o-2", data | {"order_id": "o-2"}),
         ("stock.reserved", "o-1", data | terms),
     ]
@@ -106,7 +107,7 @@ def test_a_paid_order_is_sold_and_a_declined_one_released_once(aws: FakeAws) -> 
     assert reservations(aws) == {"o-1": "released", "o-2": "sold"}
 
 
-@pytest.mark.parametrize(("first", "second"), [ENDS, ENDS[::-1]])
+@pytest.mark.parametrize(("first", "second"), [ENDS[:2], ENDS[1::-1], ENDS[1:]])
 def test_a_second_end_of_an_order_is_retried_and_changes_nothing(
     aws: FakeAws, first: str, second: str
 ) -> None:

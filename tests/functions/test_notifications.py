@@ -59,9 +59,13 @@ def test_a_payment_is_confirmed_once(aws: FakeAws) -> None:
 
 @pytest.mark.parametrize(
     ("event_type", "words"),
-    [("payment.declined", "Your card was declined"), ("stock.refused", "more than we have")],
+    [
+        ("payment.declined", "Your card was declined"),
+        ("order.cancelled", "not received your payment in time"),
+        ("stock.refused", "more than we have"),
+    ],
 )
-def test_a_decline_and_a_refusal_have_their_own_text(
+def test_each_end_without_a_payment_has_its_own_text(
     aws: FakeAws, event_type: str, words: str
 ) -> None:
     aws.deliver(event_of(event_type))

@@ -6,7 +6,12 @@ import pytest
 from once.testing import FakeAws, cloud_event
 from tests.once.support import failures, reasons
 
-ENDS = {"payment.captured": "paid", "payment.declined": "declined", "stock.refused": "refused"}
+ENDS = {
+    "payment.captured": "paid",
+    "payment.declined": "declined",
+    "order.cancelled": "cancelled",
+    "stock.refused": "refused",
+}
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from tests.once.support import failures, published, reasons
 
 CHARGED = provider.Result("ch", paid=True)
 DECLINED = provider.Result("", paid=False, decline_code="card_declined")
+UNCONFIRMED = provider.Result("", paid=False, unconfirmed=True)
 END = {"order_id": "o-1", "email": "a@example.com", "currency": "EUR", "amount": 700}
 
 Requests = list[dict[str, Any]]
@@ -32,14 +33,20 @@ Requests = list[dict[str, Any]]
 
 @pytest.fixture
 def made_requests(monkeypatch: pytest.MonkeyPatch) -> Requests:
-    """The requests to the provider, which declines the card `pm_declined` and charges others."""
+    """The requests to the provider, which charges a card unless its name tells otherwise."""
     made: Requests = []
+    results = {"pm_declined": DECLINED, "pm_unconfirmed": UNCONFIRMED}
 
     def charge(**request: Any) -> provider.Result:
         made.append(request)
-        return DECLINED if request["payment_method"] == "pm_declined" else CHARGED
+        return results.get(request["payment_method"], CHARGED)
+
+    def refund(**request: Any) -> str:
+        made.append(request)
+        return "re"
 
     monkeypatch.setattr(provider, "charge", charge)
+    monkeypatch.setattr(provider, "refund", refund)
     return made
 
 
@@ -52,6 +59,24 @@ def reserved(card: str = "pm_1", amount: int = 700) -> dict[str, Any]:
     return cloud_event("stock.reserved", {**END, "payment_method": card, "amount": amount})
 
 
+OVERDUE = cloud_event("payment.overdue", END)
+
+
+def confirmed(charge: str = "ch") -> dict[str, Any]:
+    intent = {"latest_charge": charge, "metadata": {"order_id": "o-1"}}
+    return cloud_event("stripe.payment_intent.succeeded", {"data": {"object": intent}})
+
+
+def refund_asked(charge: str = "ch") -> dict[str, Any]:
+    return cloud_event("refund.asked", {"order_id": "o-1", "charge_id": charge})
+
+
+def end_of(aws: FakeAws) -> tuple[str, list[str]]:
+    """Return the state of the process, and the types of the events that it has published."""
+    [process] = aws.items("payments")
+    return str(process["status"]), sorted(event_type for event_type, *_ in published(aws))
+
+
 def test_a_charge_is_stored_and_published(aws: FakeAws, made_requests: Requests) -> None:
     aws.fails_at("TransactWriteItems", None, answer_lost())  # of the outcome
     aws.deliver(reserved())
@@ -59,7 +84,7 @@ def test_a_charge_is_stored_and_published(aws: FakeAws, made_requests: Requests)
     assert request.pop("call").timeout_seconds == 8
     charge = {"order_id": "o-1", "amount": 700, "currency": "EUR"}
     assert request == {**charge, "payment_method": "pm_1"}
-    assert aws.then("payments", "o-1") == {**charge, "status": "captured", "charge_id": "ch"}
+    assert aws.then("payments", "o-1") == {**END, "status": "captured", "charge_id": "ch"}
     assert published(aws) == [("payment.captured", "o-1", END)]
 
 
@@ -77,6 +102,72 @@ def test_two_events_of_an_order_charge_it_once_and_another_amount_is_a_conflict(
     aws.deliver(reserved(amount=1), fails=True)
     assert reasons(aws) == ["key-conflict"]
     assert len(made_requests) == 1
+
+
+# The process: it ends once, as captured, declined or cancelled.
+
+
+@pytest.mark.parametrize("card", ["pm_1", "pm_declined"])
+def test_an_order_that_is_paid_or_declined_in_time_is_not_cancelled(
+    aws: FakeAws, card: str
+) -> None:
+    aws.deliver(reserved(card))
+    before = end_of(aws)
+    aws.deliver(OVERDUE)
+    assert end_of(aws) == before
+
+
+def test_an_unconfirmed_payment_is_captured_when_the_customer_confirms_it(aws: FakeAws) -> None:
+    aws.deliver(reserved("pm_unconfirmed"))
+    assert end_of(aws) == ("waiting", [])
+    aws.deliver(confirmed(), confirmed())
+    aws.deliver(OVERDUE)
+    assert published(aws) == [("payment.captured", "o-1", END)]
+    assert aws.then("payments", "o-1") == {**END, "status": "captured", "charge_id": "ch"}
+
+
+def test_an_unconfirmed_payment_is_cancelled_in_time_and_a_late_confirmation_refunded(
+    aws: FakeAws, made_requests: Requests
+) -> None:
+    aws.deliver(reserved("pm_unconfirmed"))
+    aws.deliver(OVERDUE, OVERDUE)
+    assert published(aws) == [("order.cancelled", "o-1", END)]
+    aws.deliver(confirmed("late"))
+    assert end_of(aws) == ("cancelled", ["order.cancelled", "refund.asked"])
+    aws.deliver(refund_asked("late"), refund_asked("late"))
+    [_, request] = made_requests
+    assert request["charge_id"] == "late"
+    found = {**END, "status": "cancelled", "charge_id": "late", "refund_id": "re"}
+    assert aws.then("payments", "o-1") == found
+
+
+def test_an_order_that_was_cancelled_before_its_charge_is_not_charged(
+    aws: FakeAws, made_requests: Requests
+) -> None:
+    aws.deliver(OVERDUE)
+    aws.deliver(reserved())
+    assert made_requests == []
+    assert end_of(aws) == ("cancelled", ["order.cancelled"])
+
+
+@pytest.mark.parametrize(
+    ("result", "more"), [(CHARGED, ["refund.asked"]), (DECLINED, []), (UNCONFIRMED, [])]
+)
+def test_the_end_of_a_charge_at_the_moment_of_the_cancellation_loses_once(
+    aws: FakeAws, monkeypatch: pytest.MonkeyPatch, result: provider.Result, more: list[str]
+) -> None:
+    def charge(**_: Any) -> provider.Result:
+        aws.deliver(OVERDUE)  # commits while the provider works
+        return result
+
+    monkeypatch.setattr(provider, "charge", charge)
+    aws.deliver(reserved())
+    assert end_of(aws) == ("cancelled", ["order.cancelled", *more])
+
+
+def test_a_webhook_of_an_order_without_a_process_changes_nothing(aws: FakeAws) -> None:
+    aws.deliver(confirmed())  # the charge itself is about to commit its outcome
+    assert (aws.items("payments"), published(aws)) == ([], [])
 
 
 # The requests to Stripe, and the outcome that each answer of Stripe stands for.
@@ -202,12 +293,41 @@ def test_a_processing_intent_is_retrieved_again_and_has_no_outcome_yet(
         (answer(402, CARD_DECLINED), "card_declined"),
         (answer(402, CARD_DECLINED, Idempotent_Replayed="true"), "card_declined"),
         (error(402, "card_error"), "card_declined"),
-        (answer(200, SUCCEEDED | {"status": "requires_action"}), "requires_action"),
+        (answer(200, SUCCEEDED | {"status": "canceled"}), "canceled"),
     ],
 )
 def test_a_decline_is_an_outcome(stripe_api: Connections, refusal: Any, code: str) -> None:
     stripe_api.answers = [refusal]
     assert charge_by_provider() == provider.Result("", paid=False, decline_code=code)
+
+
+def test_a_charge_that_the_customer_has_to_confirm_is_no_decline(stripe_api: Connections) -> None:
+    stripe_api.answers = [answer(200, SUCCEEDED | {"status": "requires_action"})]
+    assert charge_by_provider() == UNCONFIRMED
+
+
+def test_a_refund_is_one_request_and_one_that_was_made_before_is_done(
+    stripe_api: Connections,
+) -> None:
+    before = error(400, "invalid_request_error", code="charge_already_refunded")
+    stripe_api.answers = [answer(200, {"id": "re_1", "object": "refund"}), before, error(500)]
+    assert provider.refund(charge_id="ch", call=CALL) == "re_1"
+    [asked] = stripe_api.asked
+    assert (asked.url, asked.body) == ("https://stripe.test/v1/refunds", "charge=ch")
+    assert asked.headers["Idempotency-Key"] == "key-1"
+    assert provider.refund(charge_id="ch", call=CALL) == ""
+    with pytest.raises(stripe.APIError):
+        provider.refund(charge_id="ch", call=CALL)
+
+
+@pytest.mark.parametrize(("found", "refund"), [([], None), ([{"id": "re_1"}], "re_1")])
+def test_a_look_up_returns_the_refund_of_the_charge(
+    stripe_api: Connections, found: list[Any], refund: str | None
+) -> None:
+    data = [{"object": "refund", **each} for each in found]
+    stripe_api.answers = [answer(200, {"object": "list", "data": data})]
+    assert provider.find_refund(charge_id="ch", call=CALL) == refund
+    assert "charge=ch" in stripe_api.asked[0].url
 
 
 def listed(*charges: dict[str, Any]) -> Any:

@@ -30,7 +30,7 @@ SHORT = {
 OFTEN = "two deliveries of one event"
 
 SLOW = "resumed is clean"
-CHARGED_TWICE = (0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 1, 0, 0, 0, 0)
+CHARGED_TWICE = (0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 10, 0, 0, 1, 0, 0, 0, 0)
 """A schedule that takes long to find: `make sim` finds it, and here it is repeated."""
 
 

@@ -96,14 +96,16 @@ def test_the_few_alarms_are_few_and_cost_little(cloud: Cloud, every_alarm: Cloud
     assert sum(owners[owner] for owner in shared) <= 4
     assert len(found) <= 30
     bill = {line.name: line.cost for line in at_rest(cloud.state, cloud.service)}
-    assert sum(bill.values()) - bill["KMS key"] <= 9.60
+    assert sum(bill.values()) - bill["KMS key"] <= 9.80
     assert found.keys() < alarms_by_path(every_alarm.service).keys()
 
 
 def test_alarms_of_a_consumer(cloud: Cloud, consumer: ConsumerProps) -> None:
     name = consumer.name
+    late = {"DueAlarm": (Metric.DUE_LATE_MS, "Maximum", 300, 1000 * HOUR // 4, f"once-{name}")}
     assert simple_alarms(cloud, name) == {
         "RetriesAlarm": (Metric.RETRIED, "Sum", HOUR // 4, 5, f"once-{name}"),
+        **(late if "payment.overdue" in consumer.events else {}),
         **on_function(cloud, name),
     }
     queues = {

@@ -106,6 +106,6 @@ def test_the_app_ends_with_a_text() -> None:
     with pytest.raises(SystemExit) as ended:
         run_app(REGISTRY, arguments=[])
     text = (
-        "\nOnce cannot be synthesized:\n  - consumer 'payments': the parameter 'payment_api' has no"
+        "\nOnce cannot be synthesized:\n  - consumer 'inventory': the parameter 'payment_seconds'"
     )
     assert str(ended.value).startswith(text)

@@ -129,6 +129,8 @@ OUTSIDE = {
     "functions.payments.provider.charge payments.GET /v1/payment_intents",
     "functions.payments.provider.charge payments.POST /v1/payment_intents",
     "functions.payments.provider.find_charge payments.GET /v1/charges",
+    "functions.payments.provider.find_refund payments.GET /v1/refunds",
+    "functions.payments.provider.refund payments.POST /v1/refunds",
 }
 """Calls that IAM does not authorize."""
 
@@ -158,7 +160,7 @@ def test_each_role_may_do_what_its_function_calls_and_nothing_else(
         line.name: {trait for trait, has in LINES_WITH.items() if has(line)} for line in lines
     }
     traits |= {name: {name} for name in (RELAY, UNROUTED)}
-    traits[RELAY] |= {"schedules"} if service in ("test", "prod") else set()
+    traits[RELAY] |= set() if service == "large" else {"schedules"}
     traits[UNROUTED] |= {"further-stacks"} if service in ("prod", "large") else set()
     if service != "large":
         further = set() if service == "shop" else {"large-webhooks"}
@@ -184,6 +186,7 @@ def test_each_role_may_do_what_its_function_calls_and_nothing_else(
 # The resources of each statement. `test_boundaries` evaluates the conditions on tables and topics.
 
 
+SCHEDULES = "arn:<AWS::Partition>:scheduler:<AWS::Region>:<AWS::AccountId>:schedule"
 Resources = dict[str, set[str]]
 """The resources of a role's statements, by the statements' names."""
 
@@ -248,6 +251,8 @@ def test_the_librarys_functions_reach_their_own_resources_only(cloud: Cloud) -> 
         "Publish": {cloud.text("Events")},
         "Quarantine": arns(cloud, RELAY, "DeadLetters"),
         "KeepFailures": {bucket, f"{bucket}/*"},
+        "CreateSchedules": {f"{SCHEDULES}/<PublishOutputRefschedulesF1F0929B>/*"},
+        "PassScheduleRole": arns(cloud, RELAY, "ScheduleRole"),
         **common(cloud, RELAY),
     }
     own = {"StringEquals": {"s3:ResourceAccount": {"Ref": "AWS::AccountId"}}}

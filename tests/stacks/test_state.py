@@ -28,6 +28,7 @@ def test_state_stack_holds_all_data_and_nothing_else(cloud: Cloud) -> None:
         "AWS::SecretsManager::Secret": len(SECRETS) + len(WEBHOOKS.endpoints),
         "AWS::SES::EmailIdentity": 1,
         "AWS::Logs::LogGroup": 1,
+        "AWS::Scheduler::ScheduleGroup": 1,
         "AWS::S3::Bucket": 1,
         "AWS::S3::BucketPolicy": 1,
     }

@@ -52,7 +52,7 @@ def test_settings_go_back_through_the_environment(either_cloud: Cloud) -> None:
         dedup_table=found.dedup_table,
         tables={CAPTURES: TableSettings(found.tables[CAPTURES].name, ("pk",))},
         dedup_window_seconds=45 * DAY_SECONDS,
-        publishes=("stripe.charge.refunded",),
+        publishes=("stripe.charge.refunded", "stripe.payment_intent.succeeded"),
         time_margin_ms=1000 if either_cloud.local else 5000,
         endpoints=WEBHOOKS.endpoints,
         secrets=found.secrets,

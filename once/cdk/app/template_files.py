@@ -21,7 +21,9 @@ from once.cdk._lambda_function import PACKAGES
 from once.cdk.app.assembly import assemble, record_names, synthesize
 from once.cdk.app.registry import Registry, published_types
 from once.cdk.deployment_options import DeploymentConfig
+from once.cdk.outbox_relay import RELAY_SERVICES
 from once.cdk.packaging.function_package import package
+from once.cdk.props import later_types
 from once.cdk.synth_error import SynthError
 from once.cdk.topics import flows
 from once.names import RELAY, UNROUTED
@@ -110,6 +112,8 @@ def write_packages(
     own = [*([RELAY] if published else []), *([UNROUTED] if sweeps else [])]
     sources = {each.name: (registry.folder_of(each), each.aws_services) for each in registry.lines}
     sources |= {each: (functions.FOLDER / each, ()) for each in own}
+    if later_types(registry.lines):
+        sources[RELAY] = (functions.FOLDER / RELAY, RELAY_SERVICES)
     (folder / PACKAGES).mkdir(parents=True, exist_ok=True)
     written = []
     for name, (source, services) in sources.items():

@@ -14,7 +14,7 @@ from aws_cdk import aws_lambda as lambda_
 from once import event_sources
 from once.cdk.checks import faults_where
 from once.cdk.checks.aws_clients_in_code import aws_service_faults
-from once.cdk.checks.handlers_in_code import handler_faults, source_key_faults
+from once.cdk.checks.handlers_in_code import caused_events, handler_faults, source_key_faults
 from once.cdk.checks.property_types import property_type_faults, range_faults
 from once.cdk.deployment_options import DeploymentConfig
 from once.cdk.props import (
@@ -112,6 +112,7 @@ def _event_faults(consumer: ConsumerProps) -> Iterator[str]:
             "that other consumers publish": not consumer.event_types
         }
     )
+    causes = caused_events(consumer)
     for event in dict.fromkeys(consumer.events):
         yield from faults_where(
             {
@@ -119,8 +120,8 @@ def _event_faults(consumer: ConsumerProps) -> Iterator[str]:
                 "publish it, in events if another consumer does": event in consumer.external,
                 f"it publishes {event!r} into its own queue, a loop that AWS stops at about 16 "
                 "rounds; take the type out of events or of publishes, or publish another "
-                # A later one is a timeout that it sets itself, and AWS does not follow it.
-                "one": event in consumer.publishes and event not in consumer.publishes_later,
+                # A process may send itself another event, and set itself a time.
+                "one": event in causes[event] and event not in consumer.publishes_later,
             }
         )
 

@@ -168,6 +168,9 @@ class Registrations:
                 if event_type := _event_type(call, constants):
                     self._handlers[event_type].append(function)
             match decorator:
+                case ast.Call(func=ast.Attribute(attr="completes"), args=[ast.Name(effect)]):
+                    # As if the effect called it: a handler that performs the effect names it.
+                    self._functions[effect].append(function)
                 case ast.Call(func=ast.Attribute(attr="rejects" | "completes")):
                     self._shared.append(function)
 

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from hashlib import sha256
 from types import SimpleNamespace
 from typing import Any
@@ -16,8 +17,9 @@ from once.events.identity import Key
 from once.settings import Settings
 from once.transaction import Identity, Transaction
 
-PAID, IN_CONFLICT, REFUSED, DECLINED = NUMBERS = (1, 2, 3, 4)
-"""The orders. The second is paid as well, although a conflicting event has the id of its event."""
+PAID, IN_CONFLICT, REFUSED, DECLINED, ABANDONED, LATE = NUMBERS = (1, 2, 3, 4, 5, 6)
+"""The orders. The second is paid as well, although a conflicting event has the id of its event. The
+last two are cancelled: one is never paid, and the charge of the other one is refunded."""
 
 OWN, SHARED = 3, 2
 """Quantities of each order: of an article of its own, and of one that others order as well."""
@@ -29,10 +31,20 @@ CONFLICT = json.dumps({"id": "event-2"})
 SUBSCRIBERS = {
     "order.submitted": ["orders", "inventory"],
     "stock.reserved": ["payments"],
+    "payment.overdue": ["payments"],
     "stock.refused": ["orders", "notifications"],
     "payment.captured": ["orders", "inventory", "notifications"],
     "payment.declined": ["orders", "inventory", "notifications"],
+    "order.cancelled": ["orders", "inventory", "notifications"],
 }
+MAILS = {
+    REFUSED: "more than we have in stock",
+    DECLINED: "Your card was declined",
+    ABANDONED: "We have not received your payment",
+    LATE: "We have not received your payment",
+}
+PAID_MAIL = "We have received 7.00 EUR"
+TIME_TO_PAY = timedelta(seconds=15)
 
 
 def email(number: int) -> str:
@@ -50,6 +62,7 @@ def order(number: int) -> dict[str, Any]:
         "lines": [{"sku": f"own-{number}", "quantity": OWN}, {"sku": sku, "quantity": SHARED}],
         "refused": number == REFUSED,
         "declined": number == DECLINED,
+        "abandoned": number == ABANDONED,
         "conflicts": int(number == IN_CONFLICT),
     }
 
@@ -85,29 +98,29 @@ def commands() -> list[dict[str, Any]]:
 
 
 MANIFEST = {
-    "sent": 9,
+    "sent": 11,
     "stock": {**{f"own-{number}": 100 for number in NUMBERS}, "shared": 100, "scarce": 0},
     "orders": [order(number) for number in NUMBERS],
     "malformed": [sha256(BAD_BODY.encode()).hexdigest()],
 }
 CLEAN = Findings(
-    sent=9,
-    distinct=4,
-    commands_sent=4,
-    commands_repeated=4,
-    answers_lost=4,
-    orders_stored=4,
+    sent=11,
+    distinct=6,
+    commands_sent=6,
+    commands_repeated=6,
+    answers_lost=6,
+    orders_stored=6,
     orders_paid=2,
     orders_refused=1,
     orders_declined=1,
+    orders_cancelled=2,
     stock_moved=2 * (OWN + SHARED),
-    charges=2,
-    emails=4,
-    effects=4
-    + 4
-    + 4
-    + 3
-    + 4,  # submitted; stored; sold, refused or released; charged or declined; e-mailed
+    charges=3,
+    refunds=1,
+    due_events=5,
+    emails=6,
+    # Submitted; stored; sold, refused or released; charged; declined or cancelled; e-mailed.
+    effects=6 + 6 + 6 + 3 + 3 + 6,
     refused=1,
     quarantined_by_reason=Counter({"unparseable": 2, "key-conflict": 2}),
 )
@@ -136,7 +149,7 @@ TABLES = {
 }
 QUEUES = ("orders", "inventory", "payments", "notifications", "outbox_relay")
 
-COMMITTED_AT = 1_800_000_000
+COMMITTED_AT = 1_700_000_000
 """In seconds since the epoch."""
 
 
@@ -172,6 +185,9 @@ class World:
             self._paid(number)
         self._refused()
         self._declined()
+        for number in (ABANDONED, LATE):
+            self._cancelled(number)
+        self.charge(f"order-{LATE}", refunded=TOTAL)
 
     def put(self, table: str, **attributes: str | int | dict[str, int]) -> None:
         """Write an item in place of the one with its key."""
@@ -196,27 +212,53 @@ class World:
         held = {f"own-{number}": OWN, "shared": SHARED}
         self.put("reservations", order_id=f"order-{number}", status=status, quantities=held)
 
-    def charge(self, name: str | None, status: str = "succeeded") -> None:
+    def charge(self, name: str | None, status: str = "succeeded", refunded: int = 0) -> None:
         """Add a charge to the provider's book."""
         metadata = {"order_id": name} if name else {}
-        self.charges.append({"amount": TOTAL, "status": status, "metadata": metadata})
+        charge = {"amount": TOTAL, "status": status, "metadata": metadata}
+        self.charges.append({**charge, "amount_refunded": refunded})
 
-    def write_to(self, number: int) -> None:
+    def write_to(self, number: int, text: str = PAID_MAIL) -> None:
         """Send an e-mail to a customer."""
-        self.emails.append({"To": [email(number)]})
+        self.emails.append({"To": [email(number)], "BodyText": text})
 
     def commit(self, consumer: str, event_type: str, name: str, *published: str) -> None:
         """Write the dedup record of an event of order `name`, as the library writes it."""
-        event, key = _event(event_type, name), record_key(consumer, event_type, name)
-        settings = _settings(consumer, published)
+        self._commit(consumer, _event(event_type, name), name, *published)
+
+    def cancel(self, name: str, *published: str, after: timedelta = TIME_TO_PAY) -> None:
+        """Write the dedup record of an order's overdue payment, some time after the order."""
+        at = COMMITTED_AT + after.total_seconds()
+        self._commit("payments", self.overdue(name), name, *published, at=at)
+
+    def overdue(self, name: str) -> CloudEvent:
+        """Return the event that an order's time to pay is over."""
+        record = self.tables["dedup"][record_key("inventory", "order.submitted", name)]
+        [event] = [
+            each for each in json.loads(record["outbox"]["S"]) if each["type"] == "payment.overdue"
+        ]
+        return CloudEvent(id=event["id"], source=event["source"], type=event["type"], data=None)
+
+    def _commit(
+        self,
+        consumer: str,
+        event: CloudEvent,
+        name: str,
+        *published: str,
+        at: float = COMMITTED_AT,
+    ) -> None:
+        key, settings = key_of(consumer, event), _settings(consumer, published)
         tx = Transaction(event, Identity(key, "f"), settings, read=lambda *_: None)
         for published_type in published:
-            tx.publish(published_type, {"order_id": name}, subject=name)
-        self._store("dedup", record_put(tx, settings, COMMITTED_AT)["Put"]["Item"])
+            after = TIME_TO_PAY if published_type == "payment.overdue" else None
+            tx.publish(published_type, {"order_id": name}, subject=name, after=after)
+        self._store("dedup", record_put(tx, settings, at)["Put"]["Item"])
 
     def forget(self, consumer: str, event_type: str, name: str) -> None:
         """Delete that record."""
-        self.delete("dedup", record_key(consumer, event_type, name))
+        is_due = event_type == "payment.overdue"
+        event = self.overdue(name) if is_due else _event(event_type, name)
+        self.delete("dedup", key_of(consumer, event))
 
     def dead_letter(self, queue: str, body: str, reason: str = "", consumer: str = "") -> None:
         """Dead-letter a message; without a reason as SQS does it."""
@@ -252,20 +294,33 @@ class World:
         return audit({**MANIFEST, "commands": self.commands}, self.place())
 
     def _paid(self, number: int) -> None:
-        self._placed(number, "paid", "stock.reserved")
+        self._placed(number, "paid", "stock.reserved", "payment.overdue")
         self.stock(**{f"own-{number}": 100 - OWN})
         self.reservation(number, "sold")
         self.put("payments", order_id=f"order-{number}", amount=TOTAL, status="captured")
         self.charge(f"order-{number}")
         self._end(number, "payment.captured")
+        self.cancel(f"order-{number}")  # to no effect
 
     def _declined(self) -> None:
-        self._placed(DECLINED, "declined", "stock.reserved")
+        self._placed(DECLINED, "declined", "stock.reserved", "payment.overdue")
         self.stock(**{f"own-{DECLINED}": 100})
         self.reservation(DECLINED, "released")
         self.put("payments", order_id=f"order-{DECLINED}", amount=TOTAL, status="declined")
         self.charge(f"order-{DECLINED}", status="failed")
         self._end(DECLINED, "payment.declined")
+        self.cancel(f"order-{DECLINED}")
+
+    def _cancelled(self, number: int) -> None:
+        name = f"order-{number}"
+        self._placed(number, "cancelled", "stock.reserved", "payment.overdue")
+        self.stock(**{f"own-{number}": 100})
+        self.reservation(number, "released")
+        self.put("payments", order_id=name, amount=TOTAL, status="cancelled")
+        self.commit("payments", "stock.reserved", name)
+        self.cancel(name, "order.cancelled")
+        for consumer in ("orders", "inventory", "notifications"):
+            self.commit(consumer, "order.cancelled", name)
 
     def _refused(self) -> None:
         name = f"order-{REFUSED}"
@@ -275,14 +330,14 @@ class World:
         for consumer in ("orders", "notifications"):
             self.commit(consumer, "stock.refused", name)
 
-    def _placed(self, number: int, status: str, published: str) -> None:
+    def _placed(self, number: int, status: str, *published: str) -> None:
         name = f"order-{number}"
         self.put("orders", order_id=name, total=TOTAL, status=status)
         self.account(number, orders=1, amount=TOTAL)
-        self.write_to(number)
+        self.write_to(number, MAILS.get(number, PAID_MAIL))
         self.commit("checkout", "place-order", name, "order.submitted")
         self.commit("orders", "order.submitted", name)
-        self.commit("inventory", "order.submitted", name, published)
+        self.commit("inventory", "order.submitted", name, *published)
 
     def _end(self, number: int, event_type: str) -> None:
         name = f"order-{number}"
@@ -301,7 +356,11 @@ def _attribute(value: str | int | dict[str, int]) -> dict[str, Any]:
 
 
 def record_key(consumer: str, event_type: str, name: str) -> str:
-    return Key.event().of(_event(event_type, name), fingerprint="", consumer=consumer)
+    return key_of(consumer, _event(event_type, name))
+
+
+def key_of(consumer: str, event: CloudEvent) -> str:
+    return Key.event().of(event, fingerprint="", consumer=consumer)
 
 
 def _event(event_type: str, name: str) -> CloudEvent:
@@ -318,4 +377,5 @@ def _settings(consumer: str, publishes: tuple[str, ...]) -> Settings:
         tables={},
         dedup_window_seconds=1,
         publishes=publishes,
+        publishes_later=publishes,
     )

@@ -56,7 +56,7 @@ def customer_of(sandbox: PaymentSandbox, *, timeout: float = 20) -> Iterator[Cus
 
 
 SETTINGS: dict[str, Any] = {
-    "publishes": ("payment.captured", "payment.declined"),
+    "publishes": ("payment.captured", "payment.declined", "order.cancelled", "refund.asked"),
     "effect_timeout_seconds": 2,
 }
 LEASE_SECONDS = 30

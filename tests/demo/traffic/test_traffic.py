@@ -37,6 +37,7 @@ ALL_KINDS = {
     "malformed": 5,
     "refusals": 2,
     "declines": 2,
+    "abandons": 2,
 }
 
 quick = settings(deadline=None, database=None, max_examples=60)
@@ -66,7 +67,8 @@ def plans(draw: st.DrawFn) -> TrafficPlan:
         conflicts=draw(st.integers(0, 30)),
         malformed=draw(st.integers(0, 40)),
         refusals=refusals,
-        declines=draw(st.integers(0, count - refusals)),
+        declines=(declines := draw(st.integers(0, count - refusals))),
+        abandons=draw(st.integers(0, count - refusals - declines)),
         seed=draw(st.integers(0, 2**64)),
     )
 
@@ -90,7 +92,9 @@ def test_requests_are_those_of_the_plan_and_callers_have_equal_keys_of_their_own
             commands[each.caller, each.order.key].add(each.body)
     assert {len(bodies) for bodies in commands.values()} == {1}
     pairs = Counter(order.key for order in planned.orders)
-    accepted = sum(not order.refused and not order.declined for order in planned.orders)
+    accepted = sum(
+        not (order.refused or order.declined or order.abandoned) for order in planned.orders
+    )
     assert sum(count == 2 for count in pairs.values()) == accepted // 2
 
 
@@ -126,7 +130,8 @@ CONSUMERS: dict[str, Callable[[], FakeAws]] = {
     "inventory": lambda: FakeAws(
         inventory.consumer,
         {"stock": "sku", "reservations": "order_id"},
-        publishes=("stock.reserved", "stock.refused"),
+        publishes=("stock.reserved", "stock.refused", "payment.overdue"),
+        publishes_later=("payment.overdue",),
     ),
 }
 

@@ -90,14 +90,13 @@ class DueEvents:
                 Target=target,
             )
         except (ClientError, BotoCoreError, ResponseParserError) as error:
-            refusal = error.response["Error"] if isinstance(error, ClientError) else {}
-            code, message = refusal.get("Code", ""), refusal.get("Message", "")
+            code = error.response["Error"]["Code"] if isinstance(error, ClientError) else ""
             if code == "ConflictException":
                 return None
             # A role that is new is refused like a malformed event: "The execution role you provide
             # must allow AWS EventBridge Scheduler to assume the role." So may a time be that has
             # passed by AWS's clock alone: the event is published once it has passed by ours.
             is_near = due <= self.clock() + CLOCK_SKEW_SECONDS
-            permanent = code == "ValidationException" and "role" not in message and not is_near
-            return Unpublished(event, summary_of(error), permanent, error)
+            permanent = code == "ValidationException" and "role" not in str(error) and not is_near
+            return Unpublished(event, summary_of(error), permanent)
         return None

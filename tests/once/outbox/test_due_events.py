@@ -10,10 +10,11 @@ import msgspec
 import pytest
 
 from once.events.identity import key_hash
-from once.events.outgoing import OutgoingEvent
+from once.events.outgoing import OutgoingEvent, events_in
 from once.names import Limits
-from once.outbox.due_events import schedule_name
+from once.outbox.due_events import DueEvents, schedule_name
 from once.outbox.relay import NotRelayed, Relay
+from once.runtime.deadline import Deadline
 from once.settings import ScheduleSettings
 from once.testing import Fault, answer_lost, inject, never_sent, refused
 from tests.once.outbox.relaying import (
@@ -192,6 +193,20 @@ def test_o2_until_the_time_is_up_further_schedules_are_not_tried(harness: RelayH
     tried = len(faults) - len(left)
     assert tried == 10 * (pauses + 1)  # ten at a time, and then a pause
     assert harness.context.remaining_ms >= harness.settings.time_margin_ms
+
+
+@pytest.mark.parametrize(("transient", "tried"), [(0, 4), (1, 2)])
+def test_o2_one_fault_that_may_pass_ends_the_round_and_a_refusal_does_not(
+    harness: RelayHarness, transient: int, tried: int
+) -> None:
+    settings, client = SCHEDULES, harness.relay.scheduler
+    due = DueEvents(client, "topic", settings, harness.relay.clock, threads=2)
+    faults = [refused("ValidationException"), refused("ThrottlingException")][: 1 + transient]
+    deadline = Deadline(harness.context.get_remaining_time_in_millis, 0)
+    with inject(client, "CreateSchedule", *faults):
+        failures = due.create(events_in(image(*map(due_event, range(4)))), deadline)
+    assert len(schedules(harness)) == tried - len(faults)
+    assert sorted(each.permanent for each in failures) == [*[False] * (3 * transient), True]
 
 
 def test_o2_without_time_the_batch_comes_again(harness: RelayHarness) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from once.cdk.app.template_files import Written
 
 _THIS_MACHINE = {"127.0.0.1", "localhost", "::1"}
-_CDK_FILE = Path(__file__).parent / "new" / "templates" / "service" / "cdk.json.jinja"
+_CDK_FILE = Path(__file__).parent / "new" / "templates" / "cdk" / "cdk.json.jinja"
 """The CDK's feature flags, as a new service has them."""
 
 app = terminal.command_group()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from once.ops import explain
+from once.ops.new.service_files import Tool
 from proof.supply_chain import release_wheels
 from tests.wheel.conftest import ROOT
 
@@ -23,6 +24,7 @@ def test_the_wheel_is_the_whole_library_and_nothing_else(files: list[str]) -> No
     listed = subprocess.check_output(command, cwd=ROOT, text=True).split()
     found = {name for name in files if ".dist-info/" not in name}
     pages = {f"once/ops/docs/{path}" for path in explain.pages().values()}
+    pages |= {f"once/ops/new/examples/{each.example}" for each in Tool if each is not Tool.CDK}
     assert found == {name for name in listed if (ROOT / name).exists()} | pages
     assert found >= {  # files that are read and not imported
         "once/py.typed",
@@ -36,7 +38,9 @@ def test_another_build_at_another_time_and_place_gives_the_same_bytes(
     wheel: Path, tmp_path: Path
 ) -> None:
     copy, built = tmp_path / "copy", tmp_path / "dist"
-    listed = subprocess.check_output(["git", "ls-files", "-z", "once", "docs"], cwd=ROOT, text=True)
+    listed = subprocess.check_output(
+        ["git", "ls-files", "-z", "once", "docs", "examples"], cwd=ROOT, text=True
+    )
     named = (*listed.strip("\0").split("\0"), "pyproject.toml", "README.md", "LICENSE")
     for name in reversed(named):
         (copy / name).parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from typer import Argument, Option
 from once.ops.new.command_files import command_files
 from once.ops.new.consumer_files import ProjectFiles, consumer_files
 from once.ops.new.project import Project, load_project, written
-from once.ops.new.service_files import service_files
+from once.ops.new.service_files import Tool, service_files
 from once.ops.terminal import JsonOption, command_group, console, print_json
 
 app = command_group()
@@ -71,14 +71,23 @@ def service(
             "wheel that the library was installed from.",
         ),
     ] = None,
+    tool: Annotated[
+        Tool,
+        Option(
+            metavar="TOOL",
+            help="What deploys it: cdk, sam, serverless, terraform or cloudformation.",
+        ),
+    ] = Tool.CDK,
     as_json: JsonOption = False,
 ) -> None:
     """Write a service of your own into this empty folder: a CDK app, a consumer, tests, CI.
 
+    With another --tool than the CDK, a file of this tool has the function in place of the app.
+
     If the library was installed from a wheel and not from a package index, the wheel is
     copied into the folder `vendor`: `make install` and the service's CI install that one.
     """
-    files, steps = service_files(Path.cwd(), name, consumer, wheels)
+    files, steps = service_files(Path.cwd(), name, consumer, wheels, tool)
     with written(files):
         pass
     _tell(list(files), steps, (), as_json=as_json)

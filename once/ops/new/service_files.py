@@ -1,7 +1,9 @@
-"""The files of a new service: a CDK app with one consumer, its tests, and CI."""
+"""The files of a new service: one consumer, its tests, CI, and what its tool deploys."""
 
 import json
 import re
+import sys
+from enum import StrEnum
 from importlib.metadata import distribution, version
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,12 +17,35 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,19}")
 _TEMPLATES = "service"
 _REGISTRY = f"{_TEMPLATES}/registry.py{TEMPLATE_SUFFIX}"
 _LIBRARY = "once-consumer"
+_PACKAGED = Path(__file__).with_name("examples")
+_EXAMPLES = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[3] / "examples"
+"""Functions for other tools, of a service and a consumer `tickets`."""
 _DOT = "dot-"
 """Stands for the dot of a hidden file or folder, which a package of the library may not hold."""
 
 
+class Tool(StrEnum):
+    """What deploys a service; the constructs write the templates in each case."""
+
+    CDK = "cdk"
+    SAM = "sam"
+    SERVERLESS = "serverless"
+    TERRAFORM = "terraform"
+    CLOUDFORMATION = "cloudformation"
+
+    @property
+    def example(self) -> Path:
+        """The file of the function, of another tool than the CDK."""
+        name = {"serverless": "serverless.yml", "terraform": "main.tf"}.get(self, "template.yaml")
+        return Path(self, name)
+
+
 def service_files(
-    root: Path, name: str, consumer: str, wheels: Path | None = None
+    root: Path,
+    name: str,
+    consumer: str,
+    wheels: Path | None = None,
+    tool: Tool = Tool.CDK,
 ) -> tuple[dict[Path, str | bytes], list[str]]:
     """Return the content of each file of a service, and the commands that try it.
 
@@ -56,20 +81,40 @@ def service_files(
         "sample": json.dumps(made.event.sample),
         "table": consumer,
         "vendored": wheel is not None,
+        "tool": "" if tool is Tool.CDK else str(tool.example),
         "version": f"{major}.{minor}",
         "next_version": f"{major}.{int(minor) + 1}",  # the first one that may be incompatible
     }
     files: dict[Path, str | bytes] = {
-        _path(root, each): render(each, **values) for each in template_names(_TEMPLATES)
+        _path(root, each): render(each, **values)
+        for each in (*template_names(_TEMPLATES), *template_names(tool))  # of the CDK alone
     }
+    if tool is not Tool.CDK:
+        files[root / tool.example] = _function_of(tool, name, consumer)
     files |= {**made.files, project.registry_file: made.registry}
     if wheel is not None:
         files[root / "vendor" / wheel.name] = wheel.read_bytes()
+    tried = "once local up && once local deploy"
     return files, [
         "make install test",
-        "once local up && once local deploy",
+        tried if tool is Tool.CDK else "once explain without-the-cdk#try-it-locally",
         "once new consumer NAME",
     ]
+
+
+def _function_of(tool: Tool, name: str, consumer: str) -> str:
+    """Return the example of a tool with the names of a service and its consumer."""
+    text = (_EXAMPLES / tool.example).read_text()
+    output = "".join(map(str.capitalize, consumer.split("_")))
+    names = {
+        "tickets-tickets": f"{name}-{consumer}",
+        "tickets-service": f"{name}-service",
+        "service: tickets": f"service: {name}-function",
+        "Tickets": output,
+        "tickets": consumer,
+        "python3.12": f"python{sys.version_info.major}.{sys.version_info.minor}",
+    }
+    return re.sub("|".join(names), lambda found: names[found[0]], text)
 
 
 def _installed_wheel() -> Path | None:

@@ -16,6 +16,7 @@ from once.ops.errors import OpsError
 from once.ops.new import service_files
 from once.ops.new.command_files import CommandLine, with_commands
 from once.ops.new.consumer_files import RegistryLine, with_line
+from once.ops.new.service_files import Tool
 from once.testing import FakeAws, cloud_event
 from tests.architecture.imports import ROOT
 from tests.ops.support import stderr_of, stdout_of
@@ -334,6 +335,21 @@ def test_with_a_release_from_an_index_there_is_no_wheel(
     stdout_of("new", "service", "shop")
     assert not (folder / "vendor").exists()
     assert "vendor" not in (folder / "README.md").read_text()
+
+
+@pytest.mark.parametrize("tool", [each for each in Tool if each is not Tool.CDK])
+def test_a_service_of_another_tool_has_its_function_under_its_own_names(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tool: Tool
+) -> None:
+    installed_from(monkeypatch, None)
+    stdout_of("new", "service", "box-office", "--consumer", "seat_maps", "--tool", tool)
+    assert not (folder / "app.py").exists()
+    assert "app.py" not in (folder / "Makefile").read_text() + (folder / "README.md").read_text()
+    function = (folder / tool.example).read_text()
+    assert "ticket" not in function.lower()
+    named = ("box-office-seat_maps", "box-office-service", "SeatMapsSettings", "SeatMapsPolicyArn")
+    paths = ("functions.seat_maps.handler", "once.out/packages/seat_maps.zip")
+    assert [each for each in (*named, *paths) if each not in function] == []
 
 
 def test_without_its_wheel_nothing_is_written_and_the_error_says_how_to_make_it(

@@ -29,7 +29,16 @@ DISTRIBUTION = "once-consumer"
 EXTRAS = {
     "cdk": frozenset({"aws_cdk", "constructs"}),
     "ops": frozenset(
-        {"jinja2", "multipart", "python_multipart", "rich", "starlette", "typer", "uvicorn"}
+        {
+            "jinja2",
+            "markdown_it",
+            "multipart",
+            "python_multipart",
+            "rich",
+            "starlette",
+            "typer",
+            "uvicorn",
+        }
     ),
     "otel": frozenset({"opentelemetry"}),
     "testing": frozenset({"moto"}),

@@ -25,7 +25,7 @@ from once.cdk.permissions import (
 )
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
-from once.names import LIVE_ALIAS, PRODUCER_OBJECTS
+from once.names import PRODUCER_OBJECTS
 from once.settings import ITEM_RECORD_PREFIX
 from once.webhooks.captured_webhook import BY_TIME
 
@@ -225,17 +225,18 @@ def _reads(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatem
     yield allow("ReadDepth", ["sqs:GetQueueAttributes"], *depth)
     yield allow("ReadLetters", _READ_DEAD_LETTERS, *dead_letters)
     yield allow("ReadLogs", ["logs:FilterLogEvents"], *logs)
-    # By its name: the function of another tool has no alias here.
-    aliases = [
+    # AWS's reference authorizes by the function, also for a request that names its alias. Its name:
+    # the function of another tool has no construct here.
+    functions = [
         Stack.of(each.log_group).format_arn(
             service="lambda",
             resource="function",
-            resource_name=f"{each.full_name}:{LIVE_ALIAS}",
+            resource_name=each.full_name,
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
         for each in consumers
     ]
-    yield allow("ReadVersions", ["lambda:GetFunctionConfiguration"], *aliases)
+    yield allow("ReadVersions", ["lambda:GetFunctionConfiguration"], *functions)
     # With item dedup, the dedup records on the items, and nothing else of these items.
     tables = [(c.item_table, c.props.tables[0].keys) for c in consumers if c.item_table]
     if not tables:

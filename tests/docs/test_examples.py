@@ -15,7 +15,15 @@ from msgspec import Struct
 
 from demo import browser
 from once import Consumer, Key, S3Object, Source, Transaction
-from once.cdk import ConsumerProps, Dedup, Pollers, TableProps, WarmThroughput
+from once.cdk import (
+    ConsumerProps,
+    Dedup,
+    DeploymentConfig,
+    ExistingTable,
+    Pollers,
+    TableProps,
+    WarmThroughput,
+)
 from once.cdk.checks.consumer_props import line_group_faults
 from once.cdk.checks.consumer_set import group_set_faults
 from once.testing import FakeAws, cloud_event
@@ -220,6 +228,7 @@ RUN_BY = {
     "docs/handlers.md": "tests/docs/test_examples.py",
     "docs/index.md": "tests/docs/test_examples.py",
     "docs/migrating.md": "tests/docs/test_migrating.py",
+    "docs/regions.md": "tests/docs/test_examples.py",
     "docs/testing.md": "tests/docs/test_examples.py",
     "docs/webhooks.md": "tests/docs/test_webhooks_page.py",
     "docs/your-service.md": "tests/docs/test_your_service.py",
@@ -275,6 +284,14 @@ def test_the_fragments_of_a_page_run(page: str) -> None:
     for block in map(completed, blocks(ROOT / page)):
         found = run(ROOT / page, block, **names())
         assert found["consumer"].handlers or "@consumer" not in block
+
+
+def test_the_deployment_of_a_standby_brings_no_table_of_its_own() -> None:
+    page = ROOT / "docs" / "regions.md"
+    [block] = blocks(page)
+    made = run(page, block, DeploymentConfig=DeploymentConfig, ExistingTable=ExistingTable)
+    config = made["config"]("eu-west-1", standby=True)
+    assert (config.standby, set(config.existing_tables)) == (True, {"seats"})
 
 
 def test_every_page_with_python_has_a_test_that_runs_it() -> None:

@@ -25,8 +25,8 @@ def posted(caller: Caller, order: Any, **headers: str) -> Answer:
 
 
 def kind(answer: Answer) -> str:
-    """Return the anchor of the type of a problem."""
-    return str(json.loads(answer.body)["type"]).rpartition("#")[2]
+    """Return the last part of the type of a problem."""
+    return str(json.loads(answer.body)["type"]).rpartition(":")[2]
 
 
 def order(service: Deployment, **changes: Any) -> dict[str, Any]:

@@ -200,8 +200,12 @@ REFUSED: dict[tuple[str, ...], str] = {
 
 
 def test_a_command_that_no_function_could_take_is_not_sent(http: Api) -> None:
-    for options, said in REFUSED.items():
-        assert said in stderr_of(*SEND, *options, code=2), options
+    for (name, value), said in REFUSED.items():
+        given = [*SEND]
+        if name in given:
+            at = given.index(name)
+            del given[at : at + 2]
+        assert said in stderr_of(*given, name, value, code=2), (name, value)
     assert http.requests == []
 
 

@@ -95,8 +95,8 @@ SCOPES = (
         faults=2,
         clocks=_skewed("inventory"),
     ),
-    _effect("charge", 17_000, _CHARGE, faults=2),
-    _effect("two deliveries of a charge", 13_000, _CHARGES, preemptions=1, effect_calls=1),
+    _effect("charge", 22_000, _CHARGE, faults=2),
+    _effect("two deliveries of a charge", 19_000, _CHARGES, preemptions=1, effect_calls=1),
     _effect(
         "two deliveries of a charge by skewed clocks",
         500,

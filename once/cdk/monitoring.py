@@ -106,7 +106,7 @@ _TEXTS = {
     "function-throttled": (NOW, "Lambda has no room for functions", _ACCOUNT),
     "relay": (NOW, "events are not published", _STATUS),
     "relay-stopped": (NOW, "the stream is not read, and events are not published", _STATUS),
-    "due-events-late": (NOW, "events come long after their due time", _STATUS),
+    "due-events-late": (NOW, "events come long after their due time", "once outbox list --due"),
     "unrouted-events": (TODAY, "published events reached no consumer", _UNROUTED),
     "webhooks-not-handed-on": (
         TODAY,

@@ -40,12 +40,13 @@ _MOVE_DEAD_LETTERS = ("sqs:DeleteMessage", "sqs:SendMessage")
 class OperatorPolicies(Construct):
     """Managed policies for operators.
 
-    `read_only` allows `once status`, `trace`, `dlq list`, `dlq show`, and `once webhooks list`,
-    `show` and `listen`. A look at a dead letter receives and hides it for a minute, so it includes
-    these actions. `changes` has the further actions of the other commands: to redrive, purge,
-    import, settle, republish and replay, and to send test webhooks. Attach both to the role of an
-    operator who may change data. Each is split into as many policies as IAM's limit of characters
-    requires. Detach them before the stack is deleted: IAM refuses to delete an attached policy.
+    `read_only` allows `once status`, `trace`, `outbox list`, `dlq list`, `dlq show`, and
+    `once webhooks list`, `show` and `listen`. A look at a dead letter receives and hides it for a
+    minute, so it includes these actions. `changes` has the further actions of the other commands:
+    to redrive, purge, import, settle, republish and replay, and to send test webhooks. Attach both
+    to the role of an operator who may change data. Each is split into as many policies as IAM's
+    limit of characters requires. Detach them before the stack is deleted: IAM refuses to delete an
+    attached policy.
 
     No action reads or writes a business table. Changes of dedup records are restricted to
     transactions. With a webhook ingress, each has one more, at its end: to read captured webhooks,
@@ -169,7 +170,7 @@ class OperatorPolicies(Construct):
     def _policy(self, name: str, statements: list[iam.PolicyStatement]) -> iam.ManagedPolicy:
         # No description: a changed one would replace the policy, and leave the old one attached.
         policy = iam.ManagedPolicy(self, name, statements=statements)
-        reason = "Metrics and event source mappings are no resources that a policy could name."
+        reason = "No policy can name metrics, event source mappings, or a list of schedules."
         acknowledge_pattern(policy, "*", reason)
         for stack in self._stacks:
             acknowledge_pattern(policy, stack, "The ARN of a stack ends with a random id.")
@@ -193,6 +194,8 @@ class OperatorPolicies(Construct):
             yield allow("Depth", ["sqs:GetQueueAttributes"], self._unrouted.sweep.queue_arn)
         if others := [queue.queue_arn for queue in self._other_dead_letters]:
             yield allow("ReadOtherLetters", _READ_DEAD_LETTERS, *others)
+        if self._relay is not None and self._relay.publishes_later:
+            yield allow("ListDue", ["scheduler:ListSchedules"], "*")
         if self._claims is not None:
             yield from self._claims.read_statements()
 

@@ -39,7 +39,7 @@ COMMANDS = {
         "trace.trace_command",
         "Show what was done with an event and its results, or a command.",
     ),
-    "outbox": ("republication", "Events that consumers committed with their writes."),
+    "outbox": ("republication", "Committed events: list those that wait, publish again."),
     "dlq": ("dead_letters.dlq_commands", "Dead letters: list, show, redrive, purge, import."),
     "effects": ("pending_effects", "Effects: list the pending ones, settle one by hand."),
     "webhooks": ("webhooks.webhook_commands", "Webhooks: list, show, replay, send, listen."),

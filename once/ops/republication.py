@@ -32,6 +32,7 @@ from once.names import EVENT_TYPE_ATTRIBUTE, LIVE_ALIAS, RELAY, Record
 from once.ops import dedup_records, terminal
 from once.ops.aws import clients
 from once.ops.aws.deployment import DeployedConsumer, Deployment
+from once.ops.due_events import list_command
 from once.ops.errors import OpsError
 from once.ops.operator_changes import ChangeOptions, logged_change
 from once.ops.progress import find_deployment, progress
@@ -54,6 +55,7 @@ _MAX_FUNCTION_SECONDS = 15 * 60
 """Largest timeout of a Lambda function."""
 
 app = terminal.command_group()
+app.command("list")(list_command)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

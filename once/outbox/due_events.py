@@ -6,6 +6,7 @@ from the event, so that a second creation is a conflict: the schedule is there. 
 """
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ SOON_SECONDS = 5
 """A schedule is at least this far ahead when it is created: AWS does not say what it does with one
 whose time has passed. Scheduler takes up to a minute in any case."""
 
+_NAME = re.compile(r"(\d{1,11})\.[0-9a-f]{40}\.\d{1,4}", re.ASCII)
 _TARGET = "arn:aws:scheduler:::aws-sdk:sns:publish"
 _RETRIES = {"MaximumEventAgeInSeconds": 86_400, "MaximumRetryAttempts": 185}
 """The most that Scheduler allows. Then the event is a dead letter of the relay."""
@@ -39,6 +41,12 @@ def schedule_name(event_id: str, due: int) -> str:
     """
     key_hash, _, position = event_id.rpartition(".")
     return f"{due}.{key_hash[:40]}.{position}"  # a name has at most 64 characters
+
+
+def due_of(name: str) -> int | None:
+    """Return the due time in the name of a schedule; None if `schedule_name` did not make it."""
+    found = _NAME.fullmatch(name)
+    return None if found is None else int(found[1])
 
 
 @dataclass(frozen=True, slots=True)

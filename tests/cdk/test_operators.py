@@ -68,6 +68,7 @@ def operators(consumers: int) -> dict[str, Json]:
     table = f"{PARTITION}:dynamodb:{ACCOUNT}:table/{'t' * 100}"
     relay: Any = SimpleNamespace(
         dead_letters=parts.queue("once-relay"),
+        publishes_later=("paid",),
         log_group=logs.LogGroup.from_log_group_name(stack, "relay-log", "/aws/lambda/relay"),
         alias=lambda_.Function.from_function_arn(stack, "relay-alias", arn),
     )

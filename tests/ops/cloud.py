@@ -16,8 +16,11 @@ from aws_lambda_powertools import Logger
 from moto.sns.models import sns_backends
 from moto.sqs.models import sqs_backends
 
+from once.events.identity import key_hash
+from once.events.outgoing import event_id_of
 from once.names import RELAY, UNROUTED, Record, StackOutput
 from once.ops.aws.clients import depth
+from once.outbox.due_events import schedule_name
 from once.outbox.relay import NotRelayed, Relay
 from once.settings import RelaySettings
 from once.testing import FakeContext
@@ -191,6 +194,27 @@ class Cloud:
             Record.EXPIRES_AT: {"N": str(int(expires))},
         }
         self.dynamodb.put_item(TableName="physical-dedup", Item=item | attributes)
+
+    def wait_until(self, *dues: float) -> list[str]:
+        """Let an event wait for each of these times; return the names of the schedules."""
+        group, scheduler = "once-schedules", boto3.client("scheduler")
+        if StackOutput.SCHEDULE_GROUP not in self.state:
+            self.state[StackOutput.SCHEDULE_GROUP] = group
+            scheduler.create_schedule_group(Name=group)
+        target = {"Arn": "arn:aws:scheduler:::aws-sdk:sns:publish", "RoleArn": "r"}
+        names = [
+            schedule_name(event_id_of(key_hash(f"orders#{n}"), 0), int(due))
+            for n, due in enumerate(dues)
+        ]
+        for name in names:
+            scheduler.create_schedule(
+                GroupName=group,
+                Name=name,
+                ScheduleExpression="at(2026-11-22T08:30:00)",
+                FlexibleTimeWindow={"Mode": "OFF"},
+                Target=target,
+            )
+        return names
 
     def take(self, name: str) -> Counter[str]:
         """Take every body out of a consumer's queue."""

@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib.metadata import EntryPoint, entry_points, version
@@ -238,6 +239,9 @@ def arguments(shop: Shop, command: str) -> tuple[object, ...]:
                 run("dlq", "purge", "--yes", "--why", "tidy", "--export", "purged").exit_code == 0
             )
             return ("purged", "--yes")
+        case "outbox list":
+            shop.cloud.wait_until(time.time() + 60)
+            return ("--due",)
         case "outbox republish":
             return (*REPUBLISH[2:], "2h")
         case "retries":

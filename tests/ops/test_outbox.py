@@ -1,7 +1,8 @@
-"""`outbox republish`: through the relay to the topic, or to one consumer's queue."""
+"""`outbox list`: events that wait. `outbox republish`: by the relay, or to one consumer's queue."""
 
 import io
 import json
+import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
@@ -246,3 +247,41 @@ def test_large_events_are_sent_in_several_calls(cloud: Cloud) -> None:
 def test_event_that_the_queue_refuses_ends_the_command(cloud: Cloud, paid: list[str]) -> None:
     support.fail_entries("sqs.SendMessageBatch", support.REFUSED_ENTRY)
     assert "the queue of inventory did not take" in support.stderr_of(*TO, "inventory")
+
+
+DUE = ("outbox", "list", "--due")
+
+
+def test_events_that_wait_are_counted_and_the_next_shown_first(cloud: Cloud) -> None:
+    now = time.time()
+    later, late, soon = cloud.wait_until(now + 7200, now - 300, now + 90)
+    shown = support.stdout_of(*DUE)
+    lines = shown.splitlines()
+    expected = {late: "5 min ago", soon: "in 1 min", later: "in 1 h"}
+    assert [line.split(" UTC  ")[1] for line in lines[:3]] == [
+        f"{distance:<10}  {name}" for name, distance in expected.items()
+    ]
+    assert "3 events wait in once-schedules" in lines
+    assert "note: 1 event should be published by now" in shown
+    found = json.loads(support.stdout_of(*DUE, "--json"))
+    assert [each["schedule"] for each in found.pop("next")] == [late, soon, later]
+    assert found == {"group": "once-schedules", "waiting": 3, "late": 1, "more": False}
+
+
+def test_every_page_of_schedules_is_read_up_to_the_limit(cloud: Cloud) -> None:
+    support.refuse("scheduler.GetSchedule")
+    cloud.wait_until(*(time.time() + 3600 for _ in range(130)))
+    foreign = {"Name": "1795336200"}
+    support.add_to_answer("scheduler.ListSchedules", lambda a: a["Schedules"].append(foreign))
+    shown = support.stdout_of(*DUE)
+    assert "and 110 more" in shown
+    assert "130 events wait in once-schedules" in shown
+    cut = support.stdout_of(*DUE, "--limit", "3")
+    assert "note: only 3 schedules were read: more events wait" in cut
+
+
+@pytest.mark.usefixtures("cloud")
+def test_a_service_that_publishes_nothing_later_says_what_adds_it() -> None:
+    said = support.stderr_of(*DUE)
+    assert "'once' has no schedule group: it publishes nothing later; publishes_later=(" in said
+    assert "say which events to list" in support.stderr_of("outbox", "list", code=2)

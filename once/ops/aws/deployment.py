@@ -192,8 +192,8 @@ class Deployment:
     """Resources of a deployment; consumers, commands and tables by their logical names.
 
     A part that no line of the registry needs is None: the topics of the producers, the FIFO one
-    for ordered types; relay and topic of the consumers' events; the unrouted queue and the sweep
-    queue; the claim-check bucket; the webhook ingress.
+    for ordered types; relay and topic of the consumers' events; the schedule group of due events;
+    the unrouted queue and the sweep queue; the claim-check bucket; the webhook ingress.
     """
 
     service: str
@@ -207,6 +207,7 @@ class Deployment:
     events_topic_arn: str | None = None
     relay_function_name: str | None = None
     relay_dead_letter_url: str | None = None
+    schedule_group_name: str | None = None
     unrouted_queue_url: str | None = None
     sweep_queue_url: str | None = None
     claim_bucket: str | None = None
@@ -254,6 +255,7 @@ class Deployment:
                 events_topic_arn=outputs.get(StackOutput.EVENTS_TOPIC),
                 relay_function_name=outputs.get(StackOutput.RELAY_FUNCTION),
                 relay_dead_letter_url=outputs.get(StackOutput.RELAY_DEAD_LETTERS),
+                schedule_group_name=outputs.get(StackOutput.SCHEDULE_GROUP),
                 unrouted_queue_url=outputs.get(StackOutput.UNROUTED_QUEUE),
                 sweep_queue_url=outputs.get(StackOutput.SWEEP_QUEUE),
                 claim_bucket=outputs.get(StackOutput.CLAIM_BUCKET),
@@ -285,6 +287,13 @@ class Deployment:
     @property
     def relay(self) -> str:
         return self.relay_function_name or self._no_part("outbox relay: no consumer publishes")
+
+    @property
+    def schedule_group(self) -> str:
+        return self.schedule_group_name or self._no_part(
+            'schedule group: it publishes nothing later; publishes_later=("payment.overdue",) in a '
+            "line of the registry adds it"
+        )
 
     @property
     def kept_events(self) -> dict[str, str]:

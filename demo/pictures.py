@@ -22,6 +22,7 @@ WIDTH = 92
 
 _STYLES = {
     "committed": "green",
+    "due": "cyan",
     "duplicate": "dim",
     "refused": "yellow",
     "will be retried": "yellow",

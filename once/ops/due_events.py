@@ -1,26 +1,38 @@
 """Due events: the events of a service that wait for their time in EventBridge Scheduler.
 
-In: the schedule group of a deployment. Out: due times, which the names of the schedules begin with.
+In: the schedule group of a deployment. Out: due times, which the names of the schedules begin with;
+the standing of one event.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from operator import itemgetter
 from typing import Annotated, Any
 
 from typer import BadParameter, Option
 
+from once.events.outgoing import OutgoingEvent
 from once.ops import terminal
 from once.ops.aws.clients import client
 from once.ops.progress import find_deployment, saying
-from once.outbox.due_events import due_of
+from once.outbox.due_events import due_of, schedule_name
 
 MAX_READ = 20_000
 """Maximum number of schedules that are read by default: 200 calls."""
 _MAX_SHOWN = 20
 _LATE = timedelta(minutes=2)
 """EventBridge Scheduler takes up to a minute, and clocks differ."""
+
+
+class DueStanding(StrEnum):
+    """Whether a due event is published yet."""
+
+    WAITS = "waits for its time"
+    LATE = "late: EventBridge Scheduler tries again for a day"
+    MISSING = "no schedule: the relay has not made it yet, or has a dead letter"
+    PUBLISHED = "published"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +84,22 @@ def list_due(group: str, now: datetime, *, most: int = MAX_READ, prefix: str = "
     return DueList(sorted(waiting, key=itemgetter(0)), late, found.resume_token is not None)
 
 
+def standing_of(event: OutgoingEvent, due: int, group: str | None, now: datetime) -> DueStanding:
+    """Return the standing of an event that is due at a time, in seconds since the epoch.
+
+    The schedule tells it as long as it is in the group; without a group, the clock does.
+    """
+    is_ahead = due > now.timestamp()
+    name = schedule_name(event.id, due)
+    if group is None or due_of(name) is None:  # a forged event has another id
+        return DueStanding.WAITS if is_ahead else DueStanding.PUBLISHED
+    waiting = list_due(group, now, prefix=name).waiting  # also the name with a further digit
+    if any(each == name for _, each in waiting):
+        is_late = due < (now - _LATE).timestamp()
+        return DueStanding.LATE if is_late else DueStanding.WAITS
+    return DueStanding.MISSING if is_ahead else DueStanding.PUBLISHED
+
+
 def list_command(
     due: Annotated[
         bool, Option("--due", help="The events that are published later, and wait for their time.")
@@ -94,7 +122,7 @@ def list_command(
         terminal.print_json({"group": group, **found.as_json()})
         return
     lines = [
-        f"{terminal.format_time(due)}  {_distance(due - now):<10}  {name}"
+        f"{terminal.format_time(due)}  {terminal.format_distance(due - now):<10}  {name}"
         for due, name in found.waiting
     ]
     for line in terminal.first_lines(lines, _MAX_SHOWN):
@@ -104,8 +132,3 @@ def list_command(
     terminal.console.print(f"{number} {told} in {group}", soft_wrap=True)
     for note in found.notes:
         terminal.console.print(f"note: {note}", soft_wrap=True)
-
-
-def _distance(left: timedelta) -> str:
-    late = left < timedelta()
-    return f"{terminal.format_age(abs(left))} ago" if late else f"in {terminal.format_age(left)}"

@@ -387,6 +387,12 @@ def format_age(age: timedelta) -> str:
     return f"{seconds} s"
 
 
+def format_distance(left: timedelta) -> str:
+    """Return the distance of a point in time: `in 5 h`, or `5 h ago` for a negative one."""
+    age = format_age(abs(left))
+    return f"{age} ago" if left < timedelta() else f"in {age}"
+
+
 def json_text(value: Any) -> str:
     """Return a value as JSON without control characters; `json` itself escapes all but DEL.
 

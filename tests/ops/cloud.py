@@ -195,17 +195,13 @@ class Cloud:
         }
         self.dynamodb.put_item(TableName="physical-dedup", Item=item | attributes)
 
-    def wait_until(self, *dues: float) -> list[str]:
-        """Let an event wait for each of these times; return the names of the schedules."""
+    def add_schedules(self, *names: str) -> None:
+        """Let due events wait in a schedule group under these names."""
         group, scheduler = "once-schedules", boto3.client("scheduler")
         if StackOutput.SCHEDULE_GROUP not in self.state:
             self.state[StackOutput.SCHEDULE_GROUP] = group
             scheduler.create_schedule_group(Name=group)
         target = {"Arn": "arn:aws:scheduler:::aws-sdk:sns:publish", "RoleArn": "r"}
-        names = [
-            schedule_name(event_id_of(key_hash(f"orders#{n}"), 0), int(due))
-            for n, due in enumerate(dues)
-        ]
         for name in names:
             scheduler.create_schedule(
                 GroupName=group,
@@ -214,6 +210,12 @@ class Cloud:
                 FlexibleTimeWindow={"Mode": "OFF"},
                 Target=target,
             )
+
+    def wait_until(self, *dues: float) -> list[str]:
+        """Let an event wait for each of these times; return the names of the schedules."""
+        ids = [event_id_of(key_hash(f"orders#{number}"), 0) for number in range(len(dues))]
+        names = [schedule_name(each, int(due)) for each, due in zip(ids, dues, strict=True)]
+        self.add_schedules(*names)
         return names
 
     def take(self, name: str) -> Counter[str]:

@@ -1,7 +1,7 @@
 """`trace`: the way of an event through every consumer, whatever its records hold."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from once.events.identity import Key, key_hash
 from once.names import RELAY, Reason
 from once.ops.dead_letters import queue_walk
 from once.ops.dedup_records import STANDINGS
+from once.outbox.due_events import schedule_name
 from tests.ops.support import refuse, requests_of, run, stderr_of, stdout_of, words
 from tests.ops.tracing import (
     ORDER_ID,
@@ -204,6 +205,38 @@ def test_event_without_a_record_is_noted(saga: Saga) -> None:
         assert (f"{said} among those that were read:" in output) is (option != "--no-logs")
     saga.commit("payments", reserved, key=ORDER_ID)
     assert "note:" not in stdout_of("trace", "placed-o-1", *SHOP, "--no-logs")
+
+
+def test_due_event_is_shown_at_its_time_with_what_set_it_and_whether_it_waits(saga: Saga) -> None:
+    saga.cloud.add_schedules()
+    standings = []
+    for minutes, scheduled in ((30, False), (30, True), (90, False), (90, True)):
+        order = placed(f"o-{minutes}-{scheduled}")
+        after = timedelta(minutes=minutes)  # of an hour ago
+        [event] = saga.commit("inventory", order, "stock.reserved", after=after)
+        due = int(datetime.fromisoformat(event.time or "").timestamp())
+        name = schedule_name(event.id, due)
+        # A schedule whose name begins in the same way is that of another event.
+        saga.cloud.add_schedules(f"{name}0", *([name] if scheduled else []))
+        shown = {moment["what"]: moment for moment in moments(order.id, *SHOP)}
+        committed, found = shown["committed"], shown["due"]
+        assert committed["published_later"] == ["stock.reserved"]
+        assert "published" not in committed
+        assert datetime.fromisoformat(found["time"]).timestamp() == due
+        assert (found["consumer"], found["event_type"]) == ("inventory", "stock.reserved")
+        assert (found["set_by"], found["set_at"]) == ("order.placed", committed["time"])
+        assert found["key_hash"] == committed["key_hash"]
+        is_noted = "has no record" in words(stdout_of("trace", order.id, *SHOP))
+        standings.append((found["standing"].partition(":")[0], is_noted))
+    assert standings == [
+        ("published", True),
+        ("late", False),
+        ("no schedule", False),
+        ("waits for its time", False),
+    ]
+    refuse("scheduler.ListSchedules")
+    assert moments(order.id, *SHOP)[-1]["standing"] == "waits for its time"
+    assert "note: schedules could not be read" in stdout_of("trace", order.id, *SHOP)
 
 
 # Entries of dead letters and of the functions' logs.

@@ -2,7 +2,10 @@
 
 import json
 import time
+from datetime import timedelta
 from typing import Any
+
+import msgspec
 
 from once.events.cloud_event import CloudEvent, read_event
 from once.events.identity import Key, fingerprint, key_hash
@@ -80,13 +83,15 @@ class Saga:
         event: CloudEvent,
         *publishes: str,
         key: Key | None = None,
+        after: timedelta | None = None,
         **attributes: Any,
     ) -> list[CloudEvent]:
-        """Write a record, and return the events that it publishes."""
+        """Write a record, and return the events that it publishes, at once or `after` a time."""
         self.now += 1
         pk = self.pk(consumer, event, key)
         order = event.data["order_id"]
         drafts = [draft(one, {"order_id": order, "amount": 700}, order) for one in publishes]
+        drafts = [msgspec.structs.replace(each, wait=after) for each in drafts]
         outbox = written(drafts, inbound=event, pk=pk, consumer=consumer, now=self.now)
         item: dict[str, Any] = {
             Record.STATE: {"S": State.DONE},

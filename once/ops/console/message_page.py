@@ -18,6 +18,7 @@ from once.ops.console.dead_letter_pages import card_values
 from once.ops.console.rendering import Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
 from once.ops.dead_letters.assessment import assess_messages
+from once.ops.due_events import DueStanding
 from once.ops.trace.timeline import EntryKind, TimelineEntry
 from once.ops.trace.trace_command import TraceSearch
 
@@ -148,6 +149,12 @@ def steps_of(
         reason = str(entry.details.get("reason", kind))
         if consumer == RELAY:
             yield Arrow(entry.at, TOPIC, DEAD_LETTERS, name, reason)
+            continue
+        if kind is EntryKind.DUE:
+            standing = str(entry.details["standing"])
+            name = "published" if standing == DueStanding.PUBLISHED else "pending"
+            told = f"{entry.event_type}: {standing.partition(':')[0]}"
+            yield Arrow(entry.at, TABLE, TOPIC, name, told)
             continue
         source = TOPIC if entry.event_type in internal.get(consumer, ()) else PRODUCER
         event_type = entry.event_type or "event"

@@ -76,14 +76,18 @@ def _events(item: Item, graph: EventGraph) -> Iterator[dict[str, Any]]:
     """Yield the events in an outbox; their `standing` says whether consumers have records of them.
 
     An event waits if no consumer that takes it has a record. If the outbox cannot be read, its one
-    entry has no type.
+    entry has no type. An event that is due later waits in no queue.
     """
+    now = datetime.now(UTC).timestamp()
     shared = {"at": time_attribute(item, Record.COMMITTED_AT), "pk": item[Record.PK]["S"]}
     try:
         for event in events_in(item):
             keys = graph.keys.get((event.source, event.id), [])
             have = sum(key in graph.records for key in keys)
-            if have:
+            is_ahead = event.due is not None and event.due > now
+            if is_ahead:
+                standing = "due later"
+            elif have:
                 standing = f"recorded at {have} of {len(keys)}"
             elif keys:
                 standing = "no consumer has a record yet"
@@ -95,7 +99,7 @@ def _events(item: Item, graph: EventGraph) -> Iterator[dict[str, Any]]:
                 **shared,
                 "type": event.type,
                 "standing": standing,
-                "waits": bool(keys) and not have,
+                "waits": bool(keys) and not have and not is_ahead,
             }
     except OnceError:  # the error's text may contain data of the event
         standing = "its outbox cannot be read: see the relay's dead letters"

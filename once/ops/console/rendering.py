@@ -19,7 +19,14 @@ from starlette.responses import Response as Response
 
 from once.ops.errors import NotFoundError
 from once.ops.explain import Explanation, explanation
-from once.ops.terminal import UNKNOWN, escape_controls, format_age, format_time, parse_timestamp
+from once.ops.terminal import (
+    UNKNOWN,
+    escape_controls,
+    format_age,
+    format_distance,
+    format_time,
+    parse_timestamp,
+)
 
 NAVIGATION = (
     ("overview", "Overview"),
@@ -75,8 +82,9 @@ def _time(moment: datetime | None, shown: str = "") -> str:
     """Return a time as its age, with the exact one beside; or as a text, which the zone changes."""
     if moment is None:
         return UNKNOWN
-    exact, age = format_time(moment), datetime.now(UTC) - moment
-    ago = f"{format_age(age)} ago" if age > timedelta(seconds=1) else "now"
+    exact, left = format_time(moment), moment - datetime.now(UTC)
+    is_now = timedelta(seconds=-1) <= left < timedelta(minutes=1)  # clocks differ
+    ago = "now" if is_now else format_distance(left)
     element = Markup('<time datetime="{}" title="{}"{}>{}</time>')
     machine = moment.astimezone(UTC).isoformat(timespec="seconds")
     return element.format(machine, exact, Markup(" data-exact") if shown else "", shown or ago)

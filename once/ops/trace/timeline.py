@@ -41,8 +41,9 @@ from once.ops.dedup_records import (
     time_attribute,
     unreadable_times,
 )
+from once.ops.due_events import DueStanding
 from once.ops.errors import error_with_remedy
-from once.ops.terminal import NOT_READABLE, format_time
+from once.ops.terminal import NOT_READABLE, format_time, from_epoch_seconds
 
 _EventIdentity = tuple[str, str]
 """An event's source and id."""
@@ -88,6 +89,15 @@ class EventGraph:
                 continue
             if self.records.keys().isdisjoint(keys):
                 yield event, keys
+
+    def due_events(self) -> list[tuple[Item, outgoing.OutgoingEvent, int]]:
+        """Return the due events in outboxes with their records, and when they are due."""
+        found = []
+        for item in self.records.values():
+            with suppress(OnceError):  # an outbox that cannot be read
+                events = outgoing.events_in(item)
+                found += [(item, each, each.due) for each in events if each.due is not None]
+        return found
 
     def disagreements(self) -> Iterator[str]:
         """Yield a text for each event of which two consumers have committed two contents."""
@@ -200,6 +210,7 @@ class EntryKind(StrEnum):
     COMMITTED = "committed"
     REFUSED = "refused"
     PENDING = "pending effect"
+    DUE = "due"
     QUARANTINED = function_logs.QUARANTINED
     RETRIED = function_logs.RETRIED
     DUPLICATE = function_logs.DUPLICATE
@@ -228,10 +239,17 @@ class TimelineEntry:
                 yield name.replace("_", " "), ", ".join(fact) if isinstance(fact, list) else text
 
 
+Standings = Mapping[tuple[str, str], DueStanding]
+"""The standings of due events by their source and id."""
+
+
 def timeline(
-    graph: EventGraph, log_entries: Iterable[function_logs.LogEntry], now: datetime
+    graph: EventGraph,
+    log_entries: Iterable[function_logs.LogEntry],
+    now: datetime,
+    standings: Standings,
 ) -> list[TimelineEntry]:
-    """Return the timeline entries of a graph, the oldest first.
+    """Return the timeline entries of a graph, the oldest first; due events at their due time.
 
     A log entry about a dead letter of the graph is left out.
     """
@@ -257,7 +275,27 @@ def timeline(
         for entry in log_entries
         if not _is_about_a_dead_letter(entry, graph)
     ]
-    return sorted([*records, *messages, *logged], key=lambda entry: entry.at or _EVER)
+    due = _due_entries(graph, standings)
+    return sorted([*records, *messages, *logged, *due], key=lambda entry: entry.at or _EVER)
+
+
+def _due_entries(graph: EventGraph, standings: Standings) -> Iterator[TimelineEntry]:
+    for item, event, due in graph.due_events():
+        pk = item[Record.PK]["S"]
+        details: dict[str, DetailValue | None] = {
+            "standing": standings[event.source, event.id],
+            "set_at": time_attribute(item, Record.COMMITTED_AT),
+            "set_by": text_attribute(item, Record.EVENT_TYPE),
+            "key": pk,
+        }
+        yield TimelineEntry(
+            at=from_epoch_seconds(due),
+            consumer=consumer_of(pk),
+            event_type=event.type,
+            kind=EntryKind.DUE,
+            key_hash=key_hash(pk),
+            details={name: fact for name, fact in details.items() if fact is not None},
+        )
 
 
 def read_log_entries(
@@ -372,8 +410,10 @@ def _record_details(
         yield Record.PROVIDER_KEY, found
     yield from _answer_details(item)
     try:
-        if types := [event.type for event in outgoing.events_in(item)]:
-            yield "published", types
+        events = outgoing.events_in(item)
+        for name, is_due in (("published", False), ("published_later", True)):
+            if types := [each.type for each in events if (each.due is not None) is is_due]:
+                yield name, types
     except OnceError:  # the error's text may contain data of the event
         yield "published", "cannot be read: see the relay's dead letters"
     expires_at = time_attribute(item, Record.EXPIRES_AT)

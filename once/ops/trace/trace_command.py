@@ -12,6 +12,7 @@ from typing import Annotated
 
 import msgspec
 import typer
+from botocore.exceptions import BotoCoreError, ClientError
 from rich.table import Table
 from rich.text import Text
 from typer import BadParameter
@@ -25,9 +26,17 @@ from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import queue_walk
 from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
 from once.ops.dedup_records import DedupRecordReader
-from once.ops.errors import ExitCode, OpsError
+from once.ops.due_events import DueStanding, standing_of
+from once.ops.errors import ExitCode, OpsError, error_with_remedy
 from once.ops.progress import find_deployment, saying
-from once.ops.trace.timeline import EntryKind, EventGraph, TimelineEntry, read_log_entries, timeline
+from once.ops.trace.timeline import (
+    EntryKind,
+    EventGraph,
+    Standings,
+    TimelineEntry,
+    read_log_entries,
+    timeline,
+)
 
 _MAX_SHOWN = 50
 """Maximum number of keys that an error lists."""
@@ -39,6 +48,7 @@ _STYLES = {
     EntryKind.COMMITTED: "green",
     EntryKind.REFUSED: "yellow",
     EntryKind.PENDING: "yellow",
+    EntryKind.DUE: "cyan",
     EntryKind.QUARANTINED: "red",
     EntryKind.RETRIED: "yellow",
     EntryKind.DUPLICATE: "dim",
@@ -250,7 +260,14 @@ class TraceSearch:
             self.notes += [fault] if fault else []
             functions = [*self._deployment.consumers, *self._deployment.commands]
             self._searched.append(fault or f"the logs of {', '.join(functions)}")
-        entries, open_events = timeline(graph, lines, now), [*graph.open_events()]
+        standings = self._standings(graph, now)
+        entries = timeline(graph, lines, now, standings)
+        published = DueStanding.PUBLISHED
+        open_events = [
+            (event, keys)
+            for event, keys in graph.open_events()
+            if standings.get((event.source, event.id), published) is published
+        ]
         if logs and (open_events or not entries):
             functions = [each.function_name for each in self._deployment.consumers.values()]
             functions += [each.function_name for each in self._deployment.commands.values()]
@@ -270,6 +287,21 @@ class TraceSearch:
                 for consumer, event_type in sorted(graph.unknown)
             ]
         return graph, entries
+
+    def _standings(self, graph: EventGraph, now: datetime) -> Standings:
+        """Return the standings of the due events of a graph; by the clock if AWS refuses."""
+        group, found = self._deployment.schedule_group_name, {}
+        for _, event, due in graph.due_events():
+            try:
+                standing = standing_of(event, due, group, now)
+            except (BotoCoreError, ClientError) as error:
+                self.notes.append(
+                    f"schedules could not be read, and the clock alone says what is published: "
+                    f"{error_with_remedy(error)}"
+                )
+                group, standing = None, standing_of(event, due, None, now)
+            found[event.source, event.id] = standing
+        return found
 
     def _dead_letters(self) -> list[DeadLetter]:
         """Read the dead letters, and make them visible again."""

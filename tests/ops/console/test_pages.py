@@ -161,6 +161,25 @@ def test_the_story_of_an_order_is_a_picture_and_a_list(saga: Saga, browser: Test
     assert "&#34;amount&#34;: 700" in text  # an event that was published, indented
 
 
+def test_due_events_are_in_the_story_and_do_not_wait_in_the_outbox(
+    saga: Saga, browser: TestClient
+) -> None:
+    event = placed("o-1")
+    saga.now += 600  # within the last hour
+    for consumer, minutes in {"orders": 10, "inventory": 115}.items():
+        saga.commit(consumer, event, "stock.reserved", after=timedelta(minutes=minutes))
+    text = browser.get("message", params={"key": event.id, "source": event.source}).text
+    shown, place = labels(text), "dedup table → relay and topic: stock.reserved"
+    assert ("published", f"{place}: published") in shown
+    assert ("pending", f"{place}: waits for its time") in shown
+    assert "set by: order.placed" in text
+    assert ">in 1 h</time>" in text
+    text = browser.get("outbox").text
+    assert text.count('<tr class="stuck">') == 1
+    assert "no consumer has a record yet" in text
+    assert "due later" in text
+
+
 def test_refusals_retries_and_dead_letters_are_in_the_story(
     saga: Saga, browser: TestClient
 ) -> None:

@@ -76,8 +76,8 @@ def _skewed(consumer: str) -> tuple[Action, ...]:
 
 
 SCOPES = (
-    Scope("two deliveries of one event", 1_500, (_TWO,)),
-    Scope("a duplicate beside another event", 7_000, (_TWO, _OTHER), preemptions=0),
+    Scope("two deliveries of one event", 2_000, (_TWO,)),
+    Scope("a duplicate beside another event", 10_000, (_TWO, _OTHER), preemptions=0),
     Scope("two contents under one key", 4_000, (Order(0, conflicts=1),)),
     Scope(
         "relay and downstream",
@@ -85,7 +85,7 @@ SCOPES = (
         (Order(0, quantity=8),),
         running=("inventory", "notifications"),
     ),
-    Scope("relay and expiry", 6_000, (Order(0),), repeats=True, expires=True, faults=2),
+    Scope("relay and expiry", 7_000, (Order(0),), repeats=True, expires=True, faults=2),
     Scope(
         "expiry by skewed clocks",
         6_000,
@@ -134,7 +134,7 @@ SCOPES = (
         Entry(1, "b"),
         faults=0,
     ),
-    Scope("redrive", 10_000, (Order(0),), dead_lettered=True, redrives=2, preemptions=0),
+    Scope("redrive", 11_000, (Order(0),), dead_lettered=True, redrives=2, preemptions=0),
 )
 
 

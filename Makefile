@@ -8,7 +8,7 @@ AWS_VENV := .venv-aws
 CLI_VENV := .venv-cli
 BIN := $(abspath $(VENV))/bin
 PY := $(BIN)/python
-LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 	--no-emit-index-url --no-header --upgrade
 # Distributions beside the library, each with its tests and a Makefile. To do without the kit, delete
 # its folder and its name here. The demo and the deployed tests need the emulator.

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from functions.inventory.handler import TIME_TO_PAY
 from once.names import CLOCK_MARGIN_SECONDS, CLOCK_SKEW_SECONDS
 from proof.scenarios.effects import CONSUMERS, Effect
 from proof.scenarios.fifo import Entry
@@ -26,7 +27,7 @@ class Scope:
         dead_lettered: whether SQS has moved the traffic to the dead-letter queues.
         repeats: whether the traffic is sent again when all is at rest, at the end of the window.
         late_by: how long before the end of the window that is, in seconds, so that what is
-            retried is still within it.
+            retried is still within it. The record of a due event is kept for longer: by its wait.
         expires: whether TTL then removes every record.
         outage: whether deliveries may once be suspended for more than a day, while no function
             runs. It counts as a preemption.
@@ -91,7 +92,7 @@ SCOPES = (
         6_000,
         (Order(0),),
         repeats=True,
-        late_by=CLOCK_MARGIN_SECONDS - 10,
+        late_by=CLOCK_MARGIN_SECONDS - 10 - int(TIME_TO_PAY.total_seconds()),
         faults=2,
         clocks=_skewed("inventory"),
     ),

@@ -25,7 +25,7 @@ from proof.world.faults import Fault
 
 KINDS = frozenset({*map(str, Fault), DEATH})
 _PAIR = 2
-_MOST_WHEN_BROKEN = 5_000
+_MOST_WHEN_BROKEN = 8_000
 """So many schedules are executed in the search for a broken protocol."""
 
 

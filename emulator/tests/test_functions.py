@@ -89,7 +89,10 @@ def test_functions_are_loaded_without_a_call_of_their_handlers(errors: dict[str,
     }
 
 
-def test_the_log_and_the_status_have_the_error(aws: EmbeddedAws, errors: dict[str, str]) -> None:
+def test_the_log_and_the_status_have_the_error(
+    aws: EmbeddedAws, errors: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("once.ops.aws.function_logs.client", aws.client)
     client = aws.client("logs")
     logged = [entry.text for entry in FunctionLogs(client, "imports").new_entries()]
     assert f"[ERROR] {errors['imports']}" in logged

@@ -1,6 +1,7 @@
 """Orders from the topic to the tables, through every consumer, while provider and relay fail."""
 
 import json
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
@@ -113,7 +114,7 @@ def test_an_event_changes_state_once_however_often_it_is_delivered(
         f"Thank you. We have received 25.00 EUR for your order {name}."
     ]
     traces = [event["traceparent"].split("-")[1] for event in published(service, name)]
-    assert traces == [TRACE, TRACE]
+    assert set(traces) == {TRACE}
 
 
 def test_the_command_trace_lists_every_consumer_after_its_cause(
@@ -141,22 +142,25 @@ def test_duplicates_in_parallel_invocations_change_state_once(service: Deploymen
     assert_counted_once(service, order, sku)
 
 
+def conflicts(found: dict[str, Any]) -> list[dict[str, Any]]:
+    return [moment for moment in found["moments"] if moment.get("reason") == "key-conflict"]
+
+
 def test_other_content_under_one_key_is_quarantined_with_its_reason(
     service: Deployment, order: tuple[str, str]
 ) -> None:
     name, sku = order
     service.publish(placed(name, sku, quantity=7))
     service.wait_until_empty("orders", "inventory")
-    from_dead_letters = trace(service, f"placed-{name}")["moments"][-2:]
+    from_dead_letters = conflicts(trace(service, f"placed-{name}"))
     for consumer in ("orders", "inventory"):
         [dead_letter] = service.dead_letters(consumer, 1)
         assert attribute(dead_letter, "once-reason") == "key-conflict"
         assert attribute(dead_letter, "once-consumer") == consumer
         assert json.loads(dead_letter["Body"])["data"]["lines"][0]["quantity"] == 7
-    from_logs = trace(service, name, "--since", "1h")["moments"][-2:]
+    from_logs = conflicts(trace(service, name, "--since", "1h"))
     for found in (from_dead_letters, from_logs):
         assert {moment["consumer"] for moment in found} == {"orders", "inventory"}
-        assert {moment.get("reason") for moment in found} == {"key-conflict"}
     assert all("first_seen" in moment for moment in from_dead_letters)
     assert not any("first_seen" in moment for moment in from_logs)
     assert_counted_once(service, name, sku)
@@ -233,7 +237,8 @@ def test_o3_what_is_republished_from_the_table_changes_nothing_twice(
     service: Deployment, order: tuple[str, str]
 ) -> None:
     name, sku = order
-    assert len(published(service, name)) == 2
+    kinds = Counter(event["type"] for event in published(service, name))
+    assert kinds == dict.fromkeys(("stock.reserved", "payment.captured", "payment.overdue"), 1)
     assert "payment.captured" in service.ops("outbox", "republish", "--yes", "--since", "1h")
     service.wait_at_rest()
     assert_paid_once(service, name)

@@ -51,11 +51,14 @@ def test_a_poison_record_is_bisected_out_of_its_batch_and_kept_in_the_bucket(map
 
 
 def test_settings_go_back_through_the_environment(cloud: Cloud) -> None:
-    assert RelaySettings.from_env(environment(cloud, RELAY)) == RelaySettings(
+    settings = RelaySettings.from_env(environment(cloud, RELAY))
+    assert settings.schedules is not None  # tests/stacks/test_due_events.py has what they say
+    assert settings == RelaySettings(
         service="once",
         topic_arn=cloud.text("Events"),
         dead_letter_url=cloud.text(RELAY, "DeadLetters"),
         publishes={line.identity: line.publishes for line in REGISTRY.lines if line.publishes},
+        schedules=settings.schedules,
     )
 
 

@@ -185,7 +185,7 @@ def rate_limited() -> Response:
 
 _Charge = Mapping[str, Any]
 _Act = Callable[[Mapping[str, str], str | None], Response]
-"""What a request does once: takes its form and its idempotency key."""
+"""An operation, which takes a form and an idempotency key."""
 _Outcome = tuple[Response | None, Response | None]
 """The response to send and the response to save; None where there is none."""
 

@@ -406,7 +406,7 @@ class Limits:
     PARAMETER_BYTES = 8192
     """Of an advanced parameter in Parameter Store; a standard one takes half."""
     SCHEDULE_INPUT_BYTES = 256 * 1000
-    """What a schedule of EventBridge Scheduler sends to its target; AWS says 256 KB."""
+    """Largest input of a schedule of EventBridge Scheduler; AWS says 256 KB."""
     FILTER_VALUES = 150
     """Event types that the filter policy of one subscription selects, or excludes."""
     FILTER_POLICIES = 200

@@ -245,7 +245,7 @@ class Report:
 
     @property
     def remark(self) -> str:
-        """What the verdict does not cover, as the end of a sentence; empty without such a gap."""
+        """The gap in the verdict, as the end of a sentence; empty without one."""
         return "; faults of two messages were not tried" if self.untried else ""
 
     @property

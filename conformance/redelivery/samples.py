@@ -27,7 +27,7 @@ and so deep a list with a RecursionError."""
 NEIGHBOUR = json.dumps({"redelivery": "a message without the fields of its neighbours"})
 
 POLICIES = ("first", "last", "error")
-"""What is right for other content under one key."""
+"""Policies for other content under one key: it is ignored, replaces the first, or is an error."""
 
 _LEAST_KEY_LENGTH = 3
 _VERSION = re.compile(r"version|revision|sequence|updated|modified|occurred|time", re.IGNORECASE)

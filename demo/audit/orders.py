@@ -30,7 +30,7 @@ _MAIL = {
     "cancelled": "not received your payment",
     "refused": "in stock",
 }
-"""What the one message to the customer says, by the order's end."""
+"""Text of the message to the customer, by the end of the order."""
 _ENDS = ("payment.captured", "payment.declined", "order.cancelled")
 """The types of the events of which an order has one."""
 _SOON_SECONDS = 60

@@ -37,7 +37,7 @@ KINDS = ("opened", "credited", "renamed", "closed")
 TORN = True
 """Whether the items of a transaction may arrive separately: what is believed of record dedup."""
 COUNTED = ("runs", "changes", "missing", "missing for good", "doubled", "written before the fence")
-"""What is counted of each row: changes that an entry owes to an item, those that are missing at
+"""Figures of each row: changes that an entry owes to an item, those that are missing at
 rest and after everything was sent again, those that were made twice, and writes of a Region that
 had come back and did not know yet that another one had taken over."""
 _ACCOUNTS, _BANK, _MIRRORED, _PAYMENTS = "accounts", "bank", "mirrored", "payments"

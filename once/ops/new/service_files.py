@@ -25,7 +25,7 @@ _DOT = "dot-"
 
 
 class Tool(StrEnum):
-    """What deploys a service; the constructs write the templates in each case."""
+    """Tools that deploy a service; the constructs write the templates for each."""
 
     CDK = "cdk"
     SAM = "sam"

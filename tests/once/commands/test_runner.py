@@ -321,7 +321,7 @@ def test_a_refusal_that_depends_on_what_was_read_commits_only_if_that_still_hold
 
 
 def test_a_refusal_by_a_condition_commits_without_what_was_read() -> None:
-    """What the handler read is not the reason: it may change, and the refusal holds."""
+    """An item that the handler read is not the reason: it may change, and the refusal holds."""
     commands, ran = Commands("small"), list[str]()
 
     @commands.handles("do", OrderId)

@@ -39,7 +39,7 @@ _WHILE = Duration.minutes(15)
 _HOUR = Duration.hours(1)
 
 NOW, TODAY = "now", "today"
-"""Urgency of an alarm: the first word of its description."""
+"""Urgency of an alarm: a part of its name, and the first word of its description."""
 _AGE_SECONDS = 60 * 60
 """One hour of the four days after which SQS deletes a message."""
 WAIT_ALARM_SECONDS = 15 * 60
@@ -472,6 +472,8 @@ class _Part:
         return cloudwatch.Alarm(
             self.scope,
             alarm,
+            # A notification shows it in its subject, and the dashboard beside the state.
+            alarm_name=f"{self.name}-{soon}-{entry}",
             metric=metric,
             threshold=threshold,
             evaluation_periods=max(periods, of),

@@ -230,6 +230,8 @@ def test_an_alarm_says_how_soon_the_first_step_and_its_entry_and_notifies(
             assert (alarm["TreatMissingData"] == "breaching") is on_silence
             assert alarm["ComparisonOperator"] == "GreaterThanOrEqualToThreshold"
             assert DESCRIPTION.fullmatch(alarm["AlarmDescription"])
+            soon, part, *_, entry = re.split(r":? ", alarm["AlarmDescription"].strip("`"))
+            assert alarm["AlarmName"] == f"{part}-{soon}-{entry}"
             assert alarm["AlarmActions"] == [each.ref("Alarms")]
             assert alarm.get("OKActions", alarm["AlarmActions"]) == alarm["AlarmActions"]
             assert "ActionsEnabled" not in alarm

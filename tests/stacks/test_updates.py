@@ -1,7 +1,7 @@
 """Updates of a service: the templates of one deployment and of the next, and in what order."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -211,6 +211,62 @@ def kept_and_replaced(before: Templates, after: Templates) -> list[tuple[str, se
             if changed and (named or one.get("UpdateReplacePolicy") == "Retain"):
                 replaced.append((logical_id, changed))
     return replaced
+
+
+RECORDED = {
+    ("AWS::DynamoDB::Table", "KeySchema"): "tables",
+    ("AWS::SQS::Queue", "FifoQueue"): "fifo",
+    ("AWS::SQS::Queue", "QueueName"): "consumers",
+}
+"""What the deployed names keep from changing, and their part that does it (test_deployed.py)."""
+FIXED = {
+    ("AWS::SNS::Topic", "FifoTopic"): "An ordered topic has a logical id of its own.",
+    ("AWS::SNS::Topic", "TopicName"): "It follows from the name of the stack.",
+}
+"""Why no line and no option changes it under the logical id."""
+HARMLESS = {
+    ("AWS::SNS::Subscription", "Endpoint"): "Queues keep their logical ids (logical_ids.json).",
+    ("AWS::SNS::Subscription", "Protocol"): "It is always SQS.",
+    ("AWS::SNS::Subscription", "TopicArn"): "The new one begins first; both deliver duplicates.",
+    ("AWS::SES::EmailIdentity", "EmailIdentity"): "It has no data: SES verifies the new address.",
+}
+"""Why a replacement loses nothing."""
+
+
+def values_set_at_creation(
+    stacks: Stacks, stage: str
+) -> Iterator[tuple[tuple[str, str], str, object]]:
+    """Yield type and property, logical id and value, for what prod retains in place of deleting."""
+    for stack in stacks.of("prod"):
+        for logical_id, resource in stack.template["Resources"].items():
+            if resource.get("UpdateReplacePolicy") == "Retain":
+                kind = resource["Type"]
+                given = stacks.every(kind, stage).get(logical_id, {})
+                for name in set_at_creation(kind) & given.keys():
+                    yield (kind, name), logical_id, given[name]
+
+
+def test_each_property_whose_change_would_replace_data_is_recorded_or_explained(
+    stacks: Stacks,
+) -> None:
+    stages = ("test", "prod")
+    found = {which for stage in stages for which, *_ in values_set_at_creation(stacks, stage)}
+    assert found == RECORDED.keys() | FIXED.keys() | HARMLESS.keys()
+    assert {*RECORDED.values()} <= {*DeployedNames.__struct_fields__}
+
+
+def test_no_option_of_an_account_replaces_data(stacks: Stacks) -> None:
+    def values(stage: str) -> dict[object, str]:
+        return {
+            # The stack's name is in the names, as text or as the hash in that of a topic.
+            (which, logical_id): re.sub(rf"{stage}|-[0-9A-F]{{8}}\b", "", str(value))
+            for which, logical_id, value in values_set_at_creation(stacks, stage)
+            if which not in HARMLESS
+        }
+
+    test, prod = values("test"), values("prod")
+    assert len(test) > 20
+    assert {each: prod.get(each) for each in test} == test
 
 
 def gone(variants: Variants, before: str, after: str, kind: str) -> dict[str, Json]:

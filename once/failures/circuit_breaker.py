@@ -143,9 +143,13 @@ class CircuitBreaker:
     def postpone(self, message_id: str, receive_count: int) -> float:
         """Return the delay of a message that is held back, in seconds."""
         delay = self.delay(receive_count)
-        if not self._knows(message_id):
-            self._untried_until = max(self._untried_until, self._clock() + delay)
+        self.expect(message_id, delay)
         return delay
+
+    def expect(self, message_id: str, seconds: float) -> None:
+        """Leave the attempt that decides to a message that comes back untried, unless it failed."""
+        if not self._knows(message_id):
+            self._untried_until = max(self._untried_until, self._clock() + seconds)
 
     def delay(self, receive_count: int) -> float:
         """Return the delay of a message, in seconds.

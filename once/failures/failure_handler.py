@@ -108,7 +108,9 @@ class FailureHandler:
         if isinstance(error, OutOfTime | Blocked):
             return 0  # it was not attempted, so it can be attempted at once
         if isinstance(error, InFlight):
-            return ceil(error.seconds)  # an earlier delivery would find it in flight again
+            seconds = ceil(error.seconds)  # an earlier delivery would find it in flight again
+            self._breaker.expect(queue_id(delivery), seconds)
+            return seconds
         receives = delivery.receive_count
         if isinstance(error, Suspended):
             return round(self._breaker.postpone(queue_id(delivery), receives))

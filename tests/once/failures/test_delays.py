@@ -333,6 +333,21 @@ def test_one_message_alone_delays_itself_and_no_other(breaker: CircuitBreaker) -
     assert not breaker.holds("other")
 
 
+def test_a_message_in_flight_keeps_the_attempt_that_decides(start: Start) -> None:
+    def handler(event: Note, tx: Transaction) -> None:
+        raise InFlight("another delivery is at it", 500) if event.name == "x" else DOWN
+
+    aws = start(consumer := consumer_of(handler))
+    aws.time = NOW
+    log = Log(aws)
+    handle = consumer.bound_to(aws.runtime)
+    for name, later in [("a", 0), ("b", 0), ("c", 0), ("x", 60), ("a", 0), ("a", 501)]:
+        aws.time += later
+        handle({"Records": [message(name)]}, FakeContext())
+    errors = [line["error"] for line in log.lines() if line["message"] == "will be retried"]
+    assert ["Suspended" in error for error in errors] == [False] * 4 + [True, False]
+
+
 def test_a_message_that_failed_before_a_success_is_no_evidence(breaker: CircuitBreaker) -> None:
     bad = [f"bad-{n}" for n in range(10)]
     learn(breaker, (DOWN, 1), of=bad[0])

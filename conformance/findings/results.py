@@ -26,7 +26,6 @@ def outcome(handler: PublicHandler, report: Report) -> Outcome:
         "repository": handler.repository,
         "commit": handler.commit,
         "path": handler.path,
-        "trustworthy": report.trustworthy,
         "fired": sum(result.fired for result in report.results),
         "failed": len(report.failures),
         "clean": _faults(result for result in report.results if result.passed),

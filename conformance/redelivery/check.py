@@ -1,4 +1,4 @@
-"""A check: the scenarios of a subject, judged against its clean runs, beside the controls."""
+"""A check: the scenarios of a subject, judged against its clean runs."""
 
 import logging
 import os
@@ -36,18 +36,16 @@ def check(
     seed: int = 1,
     only: Collection[str] = (),
     replay: str = "",
-    deep: float = 0,
     tell: Callable[[int], None] = lambda _: None,
 ) -> Report:
     """Run the scenarios of a subject.
 
     Args:
         subject: the handler and what it needs.
-        seed: draws values, interleavings and pairs of faults; the same seed draws the same.
+        seed: draws values and interleavings; the same seed draws the same.
         only: names of faults; empty for all.
-        replay: the name of one scenario, as a report has it. It is not preceded by the self-check.
+        replay: the name of one scenario, as a report has it.
         tell: told how many scenarios have ended.
-        deep: seconds for which scenarios with two faults are drawn after the others.
 
     Raises:
         SubjectError: the subject is wrong, or its handler fails without any fault.
@@ -55,7 +53,6 @@ def check(
     # The engine imports AWS SDK and simulator: pytest loads this module in every run.
     from redelivery.child import examine_in_child
     from redelivery.examination import examine
-    from redelivery.self_check import self_check
 
     began = time.monotonic()
     with isolated():
@@ -63,6 +60,5 @@ def check(
         more = {}
         if not replay and hasattr(os, "fork"):
             run, more = examine_in_child, {"progress": tell}
-        report = run(subject, seed=seed, only=only, replay=replay, deep=deep, **more)
-        controls = {} if replay else self_check()
-    return replace(report, controls=controls, seconds=time.monotonic() - began)
+        report = run(subject, seed=seed, only=only, replay=replay, **more)
+    return replace(report, seconds=time.monotonic() - began)

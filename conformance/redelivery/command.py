@@ -27,9 +27,9 @@ from redelivery.presentation import (
     print_scenario,
     single_line,
 )
-from redelivery.project import TABLE_FORM, entries, parse_toml, project, subjects
+from redelivery.project import TABLE_FORM, entries, parse_toml, project, subject_named
 from redelivery.report import Report, Verdict
-from redelivery.subject import NoVerdict, Subject, SubjectError
+from redelivery.subject import NoVerdict, SubjectError
 
 
 class ExitCode(IntEnum):
@@ -104,8 +104,7 @@ _PARAMETERS = (
     click.option(
         "--template",
         type=click.Path(exists=True, dir_okay=False),
-        help="SAM, CloudFormation or synthesized CDK template, or `terraform show -json`: the "
-        "function, and what exists.",
+        help="SAM, CloudFormation or synthesized CDK template: the function, and what exists.",
     ),
     click.option("--subject", metavar="module:NAME", help="A Subject declared in Python."),
     _several(
@@ -146,13 +145,6 @@ _PARAMETERS = (
         default=1,
         help="Draws values and interleavings; the same seed gives the same report.",
     ),
-    click.option(
-        "--deep",
-        type=click.FloatRange(0),
-        default=0,
-        metavar="SECONDS",
-        help="Afterwards, draw scenarios with two faults for so long.",
-    ),
 )
 
 
@@ -184,7 +176,7 @@ def check(line: list[str], /, *, replay: str | None, every: bool, form: str, **g
     """
     console = EscapingConsole(sys.stdout)
     if replay:
-        _replay(_subjects(given, given["handler"]), replay, given["seed"], console)
+        _replay(given, replay, console)
     reports, codes = [], []
     for name, report in _reports(given):
         if isinstance(report, SubjectError):  # of one entry of several
@@ -248,10 +240,6 @@ def _values(given: dict[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _subjects(given: dict[str, Any], name: str) -> dict[str, Subject]:
-    return subjects(name, _values(given))
-
-
 def _reports(given: dict[str, Any]) -> Iterator[tuple[str, Report | SubjectError]]:
     """Yield the report of each subject, in which accepted failures do not count.
 
@@ -259,13 +247,13 @@ def _reports(given: dict[str, Any]) -> Iterator[tuple[str, Report | SubjectError
     """
     folder, _ = project()
     accepted = read_accepted(folder)
-    names = entries(given["handler"], _values(given))
-    options = {name: given[name] for name in ("seed", "deep")}
+    values = _values(given)
+    names = entries(given["handler"], values)
     for name in names:
         try:
-            [subject] = _subjects(given, name).values()
+            subject = subject_named(name, values)
             with _progress(subject.handler) as tell:
-                report = run_check(subject, only=[*given["only"]], tell=tell, **options)
+                report = run_check(subject, seed=given["seed"], only=[*given["only"]], tell=tell)
             yield name, with_accepted(report, accepted, folder)
         except SubjectError as error:
             if len(names) == 1:
@@ -296,13 +284,13 @@ def _progress(handler: str) -> Iterator[Callable[[int], None]]:
         sys.stderr.write("\r\x1b[K" if is_seen else "")
 
 
-def _replay(
-    found: dict[str, Subject], scenario: str, seed: int, console: EscapingConsole
-) -> NoReturn:
-    if len(found) != 1:
-        raise SubjectError(f"--replay is of one handler: name one of {', '.join(found)}")
-    [subject] = found.values()
-    [result] = run_check(subject, seed=seed, replay=scenario).results
+def _replay(given: dict[str, Any], scenario: str, console: EscapingConsole) -> NoReturn:
+    values = _values(given)
+    names = entries(given["handler"], values)
+    if len(names) != 1:
+        raise SubjectError(f"--replay is of one handler: name one of {', '.join(names)}")
+    subject = subject_named(names[0], values)
+    [result] = run_check(subject, seed=given["seed"], replay=scenario).results
     print_scenario(result, console)
     if not result.fired:
         sys.exit(ExitCode.NO_VERDICT)

@@ -2,9 +2,7 @@
 
 import contextlib
 import datetime as dt
-import itertools
 import re
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -13,20 +11,12 @@ from typing import Any
 from redelivery.boundary.aws import UnreadableRequest
 from redelivery.boundary.invocation import Call
 from redelivery.boundary.outside import NOT_INTERCEPTED, Refused
-from redelivery.faults import Fault
+from redelivery.faults import BESIDE, Fault
 from redelivery.judgement import Expectation, Volatile, differences, judge, remarks, volatile
 from redelivery.report import Difference, Report, Result
 from redelivery.samples import POLICIES, Message, Samples, messages, other_content, variations
-from redelivery.scenarios.play import BESIDE, Run, beside, play, play_clean
-from redelivery.scenarios.scenario import (
-    Scenario,
-    excluded,
-    fault_named,
-    not_run,
-    pair_named,
-    pairs,
-    scenarios,
-)
+from redelivery.scenarios.play import Run, beside, play, play_clean
+from redelivery.scenarios.scenario import Scenario, excluded, fault_named, not_run, scenarios
 from redelivery.subject import NoVerdict, Subject, SubjectError
 from redelivery.world.execution_environment import raised_at
 from redelivery.world.resources import State
@@ -38,7 +28,7 @@ LATER = START + dt.timedelta(days=33, hours=5, minutes=7, seconds=11)
 OF = " of "
 """Between the name of a scenario and the label of its sample, if that is not the first."""
 
-_ON_FIRST_ALONE = {*(Fault.OTHER_CONTENT, Fault.POISON, Fault.NEIGHBOUR_FAILS)}
+_ON_FIRST_ALONE = {Fault.OTHER_CONTENT, *BESIDE}
 _ON_EACH = {
     *(Fault.DIES_BEFORE, Fault.DIES_AFTER, Fault.BATCH, Fault.REGROUPED),
     *(Fault.DELIVERED_AGAIN, Fault.SENT_AGAIN, Fault.REDRIVEN),
@@ -65,14 +55,13 @@ def examine(
     seed: int = 1,
     only: Collection[str] = (),
     replay: str = "",
-    deep: float = 0,
     known: Mapping[str, Result] = MappingProxyType({}),
     tell: Callable[[Progress], None] = lambda _: None,
 ) -> Report:
-    """Play the scenarios of a subject, and return the report without controls.
+    """Play the scenarios of a subject, and return the report.
 
     Args:
-        subject, seed, only, replay, deep: as of `check`.
+        subject, seed, only, replay: as of `check`.
         known: results of an earlier process, by scenario, which are not run again.
         tell: receives each result, so that it outlives the end of this process.
 
@@ -107,7 +96,7 @@ def examine(
             name = scenario.name + of.suffix
             if name in known:
                 return known[name]
-            tell((name, scenario.reported_as))
+            tell((name, scenario.fault))
             result = replace(of.result(scenario), scenario=name)
             tell(result)
             return result
@@ -129,15 +118,6 @@ def examine(
             results += [play(other, each) for each in other.scenarios() if each.fault in chosen]
             shapes.append(other.shape)
             found = replace(found, messages={**found.messages, **other.told})
-        if deep:
-            missing = {
-                fault: why for fault, why in found.not_run.items() if fault is not Fault.TWO_FAULTS
-            }
-            until = time.monotonic() + deep  # the clock of this machine: only `time.time` is not
-            drawn = pairs(singles, len(first.one.calls), seed)
-            short = itertools.takewhile(lambda _: time.monotonic() < until, drawn)
-            two = _of_two(results, [play(first, each) for each in short])
-            found, results = replace(found, not_run=missing), [*results, *two]
         tell(("", None))
         first.ensure_independence()
         unread = (f"not read: {each}" for each in subject.unread)
@@ -158,8 +138,7 @@ def _ignored(subject: Subject, hidden: Volatile) -> dict[str, str]:
 
 
 def _named(replay: str, every: Sequence[Scenario]) -> list[Scenario]:
-    known = [*every, *filter(None, [pair_named(replay, every)])]
-    found = [scenario for scenario in known if scenario.name == replay]
+    found = [scenario for scenario in every if scenario.name == replay]
     if not found:
         names = ", ".join(scenario.name for scenario in every)
         raise SubjectError(f"no scenario is named {replay}; there are {names}")
@@ -226,7 +205,7 @@ class _Examiner:
         """Do not compare what differs between two clean runs, as `more`."""
         if _size(earlier) != _size(later.after):
             raise self._dependent(later, "the first and the second clean run leave")
-        own = volatile([(earlier, later.after)], self.world.subject.ignore)
+        own = volatile(earlier, later.after, self.world.subject.ignore)
         names = own.keys() | more.keys()
         self.volatile = {n: own.get(n, frozenset()) | more.get(n, frozenset()) for n in names}
 
@@ -353,7 +332,8 @@ class _Examiner:
         other = self.messages.other
         if policy == "last" and other is not None:
             latest = self.run(other)
-            expected = Expectation([latest.after], {other.label: latest.after}, latest.record.sites)
+            alone[other.label] = latest.after
+            expected = Expectation([latest.after], alone, latest.record.sites)
         found = judge(scenario.fault, outcome, expected, self.volatile, policy)
         if found and scenario.fault in BESIDE:
             states = [*expected.states, *self._with_the_other(beside(scenario))]
@@ -364,7 +344,7 @@ class _Examiner:
             told, found = (*told, *map(_informed, found[:1])), ()
         return Result(
             scenario.name,
-            scenario.reported_as,
+            scenario.fault,
             outcome.plan.fired,
             found,
             tuple(outcome.course),
@@ -397,15 +377,6 @@ class _Examiner:
         files = self.one.record.files | other.record.files
         written = "".join(f"\n  {site} writes {path}" for path, site in files.items())
         return NoVerdict(f"the runs are not independent: {what} another state.{_REMEDY}{written}")
-
-
-def _of_two(singles: Sequence[Result], found: Sequence[Result]) -> Iterator[Result]:
-    """Yield what two faults decide: nothing if one did not take place, or made the differences."""
-    known = {(d.kind, d.what, d.site) for result in singles for d in result.differences}
-    for result in found:
-        new = [d for d in result.differences if (d.kind, d.what, d.site) not in known]
-        if result.fired and (new or not result.differences):
-            yield replace(result, differences=tuple(new))
 
 
 @contextlib.contextmanager

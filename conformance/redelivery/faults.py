@@ -33,8 +33,6 @@ class Fault(StrEnum):
     NEIGHBOUR_FAILS = "neighbour-fails"
     POISON = "poison"
     OTHER_CONTENT = "other-content"
-    # Two of the others.
-    TWO_FAULTS = "two-faults"
 
     @property
     def at_a_call(self) -> bool:
@@ -43,6 +41,9 @@ class Fault(StrEnum):
 
 
 AT_A_CALL = tuple(Fault)[: tuple(Fault).index(Fault.DEADLINE) + 1]
+
+BESIDE = (Fault.NEIGHBOUR_FAILS, Fault.POISON)
+"""The faults with another message that should fail."""
 
 MEANING = {
     Fault.DIES_BEFORE: "the process dies before a call leaves it",
@@ -70,5 +71,4 @@ MEANING = {
     Fault.NEIGHBOUR_FAILS: "another message of the batch lacks its fields",
     Fault.POISON: "another message of the batch is no JSON object",
     Fault.OTHER_CONTENT: "another message has the same key and other content",
-    Fault.TWO_FAULTS: "two of these faults in one course, drawn for a time (--deep)",
 }

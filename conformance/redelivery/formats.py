@@ -41,7 +41,6 @@ def document(report: Report) -> dict[str, Any]:
         "scenarios": [_scenario(result) for result in report.results],
         "clean_course": list(report.course),
         "ignored": [{"name": name, "reason": why} for name, why in report.ignored.items()],
-        "controls": [{"name": name, "right": right} for name, right in report.controls.items()],
     }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from redelivery.faults import Fault
+from redelivery.faults import BESIDE, Fault
 from redelivery.report import Difference, Kind
 from redelivery.scenarios.play import Run
 from redelivery.world.resources import Collection, Row, State
@@ -19,9 +19,6 @@ _SHOWN = 120
 _ONE_TOO_MANY = "the row is one too many"
 _OTHER_CONTENT = "with other content"
 """The details of what no clean run has."""
-
-_BESIDE_OTHERS = (Fault.POISON, Fault.NEIGHBOUR_FAILS)
-"""Faults in which the other message may leave something of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +42,7 @@ def judge(
     """
     before, after, alone = run.before, run.after, [*expected.alone.values()]
     against = [differences(before, state, after, hidden, alone) for state in expected.states]
-    if fault in _BESIDE_OTHERS:  # what the other message left: a row or content of no clean run
+    if fault in BESIDE:  # what the other message left: a row or content of no clean run
         others = {_ONE_TOO_MANY, _OTHER_CONTENT}
         against = [[entry for entry in found if entry.detail not in others] for found in against]
     found = min(against, key=len)
@@ -72,7 +69,7 @@ def judge(
 
 def remarks(fault: Fault, run: Run) -> tuple[str, ...]:
     """Return what is not wrong by itself and may surprise."""
-    if fault in _BESIDE_OTHERS and not run.dead_letters and not run.left:
+    if fault in BESIDE and not run.dead_letters and not run.left:
         return ("the other message was acknowledged, and no dead letter tells of it",)
     return ()
 
@@ -119,15 +116,13 @@ def _is_excused(entry: Difference, run: Run, alone: Mapping[str, State], hidden:
     return True
 
 
-def volatile(pairs: Iterable[tuple[State, State]], ignore: Iterable[str]) -> Volatile:
-    """Return the attributes that differ between pairs of clean runs, or that `ignore` declares."""
+def volatile(one: State, other: State, ignore: Iterable[str]) -> Volatile:
+    """Return the attributes that differ between two clean runs, or that `ignore` declares."""
     found: dict[str, set[str]] = {}
-    for one, other in pairs:
-        for name in one.keys() | other.keys():
-            rows, others = one.get(name, _EMPTY).rows, other.get(name, _EMPTY).rows
-            paths = {path for row in (*rows, *others) for path in row}
-            differing = {path for path in paths if _values(rows, path) != _values(others, path)}
-            found.setdefault(name, set()).update(differing)
+    for name in one.keys() | other.keys():
+        rows, others = one.get(name, _EMPTY).rows, other.get(name, _EMPTY).rows
+        paths = {path for row in (*rows, *others) for path in row}
+        found[name] = {path for path in paths if _values(rows, path) != _values(others, path)}
     for declared in ignore:
         name, _, attribute = declared.partition(".")
         found.setdefault(name, set()).add(attribute)
@@ -212,7 +207,7 @@ def _kind(old: Any, due: Any, is_: Any, path: str, alone: Sequence[Any]) -> tupl
     if due is None:
         in_a_list = path.rpartition(".")[2].isdigit()
         return (Kind.DOUBLED if in_a_list else Kind.OVERWRITTEN), 1
-    if is_ is None or is_ == old:
+    if is_ is None or is_ == old or is_ in alone:  # as one message alone leaves it
         return Kind.LOST, 1
     if not (_is_number(due) and _is_number(is_) and (old is None or _is_number(old))):
         return Kind.OVERWRITTEN, 1

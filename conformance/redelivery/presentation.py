@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from redelivery.faults import MEANING, Fault
+from redelivery.faults import MEANING
 from redelivery.report import Report, Result, Row, Verdict, count, kinds_text
 
 Repeat = Callable[[str], str]
@@ -59,10 +59,9 @@ def print_report(
     With `every_failure`, each failing scenario is told instead of the shortest for each kind and
     place.
     """
-    known = f"{sum(report.controls.values())} of {count(len(report.controls), 'known handler')}"
+    scenarios = count(len(report.results), "scenario")
     console.print(
-        f"{report.title}: seed {report.seed}, {report.seconds:.1f} s; self-check: {known} judged "
-        f"rightly{report.remark}"
+        f"{report.title}: {scenarios} in {report.seconds:.1f} s, seed {report.seed}{report.remark}"
     )
     console.print()
     console.print(_table(report.rows))
@@ -90,10 +89,7 @@ def print_scenario(result: Result, console: Console) -> None:
     """Print one scenario: its fault, its course, its differences and remarks."""
     at = f", at {result.site}" if result.site else ""
     _print_heading(console, f"{result.scenario}{at}")
-    faults = [result.fault]
-    if result.fault is Fault.TWO_FAULTS:
-        faults = [Fault(part.partition("@")[0]) for part in result.scenario.split("+")]
-    console.print(f"The fault: {', and then '.join(MEANING[fault] for fault in faults)}.")
+    console.print(f"The fault: {MEANING[result.fault]}.")
     course = Table.grid(padding=(0, 1))
     course.add_column(justify="right")
     course.add_column(overflow="fold")
@@ -198,9 +194,6 @@ def _lists(report: Report) -> dict[str, list[str]]:
         "Not compared": [f"{name}: {why}" for name, why in report.ignored.items()],
         "Not run": [f"{fault}: {why}" for fault, why in report.not_run.items()],
         "The fault did not take place in": [", ".join(idle)] * bool(idle),
-        "Controls that this run judged wrongly: do not trust it": [
-            name for name, right in report.controls.items() if not right
-        ],
     }
 
 

@@ -1,7 +1,6 @@
 """The subjects of a project: entries of `[tool.redelivery]`, and what a command line names.
 
-In: one of `handler`, `template` and `subject`, and fields of a `Subject` as values of TOML. Out: a
-`Subject` for each.
+In: one of `handler`, `template` and `subject`, and fields as values of TOML. Out: a `Subject`.
 """
 
 import importlib
@@ -59,33 +58,30 @@ def entries(name: str, given: Mapping[str, Any]) -> list[str]:
     return [name] if name or {"template", "subject"} & given.keys() or not known else [*known]
 
 
-def subjects(name: str, given: Mapping[str, Any]) -> dict[str, Subject]:
-    """Return the subjects that a name means, by their entries' names.
+def subject_named(name: str, given: Mapping[str, Any]) -> Subject:
+    """Return the subject that a name means.
 
     Args:
-        name: of a handler, or of an entry of the project; empty for all entries.
+        name: of a handler, or of an entry of the project.
         given: as an entry has it. Fields are added to those of an entry.
 
     Raises:
         SubjectError: something is missing or wrong. The message says how to correct it.
     """
-    folder, entries = project()
+    folder, known = project()
     where = {key: given[key] for key in ("template", "subject") if key in given}
-    if (where or name) and name not in entries:
-        return {name: _subject({**given, "handler": name}, Path.cwd())}
-    if not entries:
-        raise SubjectError("name the handler, or give --template or --subject")
+    if name not in known:
+        if not (name or where):
+            raise SubjectError("name the handler, or give --template or --subject")
+        return _subject({**given, "handler": name}, Path.cwd())
     if "template" in where:
         where["template"] = str(Path.cwd() / where["template"])
     more = _fields_of({k: value for k, value in given.items() if k not in where}, Path.cwd())
-    found = {}
-    for entry in [name] if name else entries:
-        values = {**entries[entry], **where} if where else entries[entry]
-        try:
-            found[entry] = _extended(_subject(values, folder), more)
-        except SubjectError as error:
-            raise SubjectError(f"[tool.redelivery.{entry}] {error}") from error
-    return found
+    values = {**known[name], **where} if where else known[name]
+    try:
+        return _extended(_subject(values, folder), more)
+    except SubjectError as error:
+        raise SubjectError(f"[tool.redelivery.{name}] {error}") from error
 
 
 def _subject(values: Any, folder: Path) -> Subject:

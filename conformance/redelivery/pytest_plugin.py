@@ -16,8 +16,8 @@ from redelivery.faults import Fault
 from redelivery.report import Report, Verdict, count, kinds_text
 from redelivery.subject import Subject, SubjectError
 
-Checks = dict[tuple[int, int, float], tuple[Subject, Report]]
-"""Reports by the subject's identity, seed, depth. No other object has a kept one's id."""
+Checks = dict[tuple[int, int], tuple[Subject, Report]]
+"""Reports by the subject's identity and seed. No other object has a kept one's id."""
 
 _CHECKS = pytest.StashKey[Checks]()
 
@@ -43,13 +43,7 @@ class Redelivery:
     properties: list[tuple[str, object]]
 
     def check(
-        self,
-        subject: Subject,
-        fault: Fault | str = "",
-        *,
-        seed: int = 1,
-        replay: str = "",
-        deep: float = 0,
+        self, subject: Subject, fault: Fault | str = "", *, seed: int = 1, replay: str = ""
     ) -> Report:
         """Fail the test if a fault makes a difference, or if there is no verdict.
 
@@ -59,15 +53,15 @@ class Redelivery:
         Args:
             subject: the handler and what it needs. The same object is checked once a session.
             fault: judge this fault alone; empty for all.
-            seed, deep: as of `redelivery.check`.
+            seed: as of `redelivery.check`.
             replay: run this scenario alone, for a debugger.
         """
         __tracebackhide__ = True
         if replay:
             return self._replay(subject, replay, seed)
-        same = (id(subject), seed, deep)
+        same = (id(subject), seed)
         if same not in self.checks:
-            self.checks[same] = (subject, self._run(subject, seed=seed, deep=deep))
+            self.checks[same] = (subject, self._run(subject, seed=seed))
         report = self.checks[same][1]
         if report.verdict is Verdict.NONE:
             pytest.fail(report.verdict_line, pytrace=False)

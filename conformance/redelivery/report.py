@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
-from redelivery.faults import Fault
+from redelivery.faults import BESIDE, Fault
 
 
 class Kind(StrEnum):
@@ -96,8 +96,7 @@ class Result:
         handler's policy for poison is all that is wrong.
         """
         cost = _COSTS[difference.kind]
-        beside = self.fault in {Fault.POISON, Fault.NEIGHBOUR_FAILS}
-        return Severity.POISON if beside and cost is Severity.DEAD_LETTERED else cost
+        return Severity.POISON if self.fault in BESIDE and cost is Severity.DEAD_LETTERED else cost
 
 
 class Verdict(StrEnum):
@@ -146,7 +145,6 @@ class Report:
         course: the clean run, one sentence a step.
         ignored: attributes that were not compared, with the reason.
         not_run: faults without a scenario, with the reason.
-        controls: for each control, whether the kit judged it rightly in this run.
         seconds: elapsed time.
         warnings: warnings by the handler and its libraries, with their place.
         messages: each message by its label: where it comes from, and its body.
@@ -159,7 +157,6 @@ class Report:
     course: tuple[str, ...]
     ignored: dict[str, str]
     not_run: dict[Fault, str]
-    controls: dict[str, bool] = field(default_factory=dict)
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()
     root: Path = Path()
@@ -205,21 +202,11 @@ class Report:
         return next((severity for severity in Severity if severity in found), None)
 
     @property
-    def trustworthy(self) -> bool:
-        """Whether every control was judged rightly."""
-        return bool(self.controls) and all(self.controls.values())
-
-    @property
     def verdict(self) -> Verdict:
-        """The verdict; `NONE` if a control was judged wrongly or no fault took place."""
-        if not self.trustworthy or not any(result.fired for result in self.results):
+        """The verdict; `NONE` if no fault took place."""
+        if not any(result.fired for result in self.results):
             return Verdict.NONE
         return Verdict.FAILED if self.failures else Verdict.PASSED
-
-    @property
-    def passed(self) -> bool:
-        """Whether no fault made a difference, some took place, and the controls failed as due."""
-        return self.verdict is Verdict.PASSED
 
     @property
     def verdict_line(self) -> str:
@@ -237,11 +224,7 @@ class Report:
                 share = f"in {len(self.failures)} of {count(fired, 'scenario')}"
                 ends = f"ends otherwise than in its clean run {share}"
                 return f"FAILED: {self.title} {ends}; severity: {self.worst}"
-        why = f"no fault took place in a run of {self.title}"
-        if not self.trustworthy:
-            wrong = ", ".join(name for name, right in self.controls.items() if not right)
-            why = f"this run judged its own controls wrongly ({wrong})"
-        return f"NO VERDICT: {why if self.controls else 'this run had no controls'}"
+        return f"NO VERDICT: no fault took place in a run of {self.title}"
 
     @property
     def remark(self) -> str:

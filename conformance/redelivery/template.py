@@ -1,4 +1,4 @@
-"""The subject of a check, read from a template: SAM, CloudFormation, synthesized CDK or Terraform.
+"""The subject of a check, read from a template: SAM, CloudFormation or synthesized CDK.
 
 In: the file, and a function's name if the template has several that read a queue. Out: a `Subject`
 with the function's package and settings, its queue, and everything else that exists.
@@ -112,12 +112,8 @@ def _stacks(file: Path) -> "list[_Stack]":
         document = yaml.load(file.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - safe
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise SubjectError(f"cannot read the template {file}: {error}") from error
-    if isinstance(document, dict) and ("values" in document or "planned_values" in document):
-        document = _from_terraform(document)
     if not isinstance(document, dict) or not isinstance(document.get("Resources"), dict):
-        raise SubjectError(
-            f"{file} is no template: it has no Resources, and is not of `terraform show -json`"
-        )
+        raise SubjectError(f"{file} is no template of CloudFormation or SAM: it has no Resources")
     is_synthesized = file.with_name("manifest.json").exists()
     files = sorted(file.parent.glob("*.template.json")) if is_synthesized else []
     others = [_Stack(json.loads(other.read_text()), other) for other in files if other != file]
@@ -322,11 +318,10 @@ class _Stack:
         layers, unread = self._layers(function)
         if mapping.get("FilterCriteria"):
             unread.append("FilterCriteria of the mapping: each sample reaches the function")
-        used = {*map(self._referred, (self._raw(function, "Environment") or {}).values())}
-        used |= {*self._named_in(self._raw(function, "Environment"))}
+        used = {*self._named_in(self._raw(function, "Environment"))}
         unread += [
             f"{name} ({self._type(name)}) is not created: `set_up` of a Subject may do it"
-            for name in sorted(used - {""})
+            for name in sorted(used)
             if self._type(name) not in _TYPES
         ]
 
@@ -514,99 +509,3 @@ def _merged(shared: Any, given: Any) -> Any:
     if isinstance(shared, dict) and isinstance(given, dict):
         return {**shared, **{key: _merged(shared.get(key), value) for key, value in given.items()}}
     return shared if given is None else given
-
-
-def _from_terraform(document: Json) -> Json:
-    """Return what `terraform show -json` prints of a state or plan, as a template."""
-    values = document.get("values") or document.get("planned_values") or {}
-    found = [*_in_modules(values.get("root_module", {}))]
-    names = [re.sub(r"\W+", "", resource["address"].title()) for resource in found]
-    references: dict[str, Json] = {}
-    for name, resource in zip(names, found, strict=True):
-        known = resource.get("values", {})
-        references[str(known.get("arn"))] = {"Fn::GetAtt": [name, "Arn"]}
-        if resource["type"] == "aws_sqs_queue":
-            references |= {str(known.get(key)): {"Ref": name} for key in ("id", "url")}
-
-    def linked(value: Any) -> Any:
-        if isinstance(value, dict):
-            return {key: linked(entry) for key, entry in value.items()}
-        return references.get(value, value) if isinstance(value, str) else value
-
-    resources: dict[str, Json] = {}
-    for name, resource in zip(names, found, strict=True):
-        if resource["type"] in _TERRAFORM:
-            kind, read = _TERRAFORM[resource["type"]]
-            properties = linked(read(resource.get("values", {})))
-            resources[name] = {"Type": kind, "Properties": properties}
-    return {"Resources": resources}
-
-
-def _in_modules(module: Json) -> Iterator[Json]:
-    yield from module.get("resources", ())
-    for child in module.get("child_modules", ()):
-        yield from _in_modules(child)
-
-
-def _block(given: Json, name: str) -> Json:
-    return next(iter(given.get(name) or ()), {})
-
-
-def _schema(given: Json) -> list[Json]:
-    keys = (("hash_key", "HASH"), ("range_key", "RANGE"))
-    return [{"AttributeName": given[k], "KeyType": kind} for k, kind in keys if given.get(k)]
-
-
-_TERRAFORM: Mapping[str, tuple[str, Callable[[Json], Json]]] = {
-    "aws_lambda_function": (
-        _FUNCTION,
-        lambda v: {
-            "FunctionName": v.get("function_name"),
-            "Handler": v.get("handler"),
-            "Runtime": v.get("runtime"),
-            "Timeout": v.get("timeout"),
-            "Environment": {"Variables": _block(v, "environment").get("variables") or {}},
-            "Code": v.get("filename"),
-        },
-    ),
-    "aws_lambda_event_source_mapping": (
-        _MAPPING,
-        lambda v: {
-            "EventSourceArn": v.get("event_source_arn"),
-            "FunctionName": v.get("function_name") or v.get("function_arn"),
-            "BatchSize": v.get("batch_size"),
-            "FunctionResponseTypes": v.get("function_response_types"),
-        },
-    ),
-    "aws_sqs_queue": (
-        _QUEUE,
-        lambda v: {
-            "QueueName": v.get("name"),
-            "VisibilityTimeout": v.get("visibility_timeout_seconds"),
-            "FifoQueue": v.get("fifo_queue"),
-            "RedrivePolicy": json.loads(v.get("redrive_policy") or "{}"),
-        },
-    ),
-    "aws_dynamodb_table": (
-        _TABLE,
-        lambda v: {
-            "TableName": v.get("name"),
-            "KeySchema": _schema(v),
-            "AttributeDefinitions": [
-                {"AttributeName": each["name"], "AttributeType": each["type"]}
-                for each in v.get("attribute") or ()
-            ],
-            "GlobalSecondaryIndexes": [
-                {"IndexName": each["name"], "KeySchema": _schema(each)}
-                for each in v.get("global_secondary_index") or ()
-            ],
-            "TimeToLiveSpecification": {
-                "AttributeName": _block(v, "ttl").get("attribute_name"),
-                "Enabled": _block(v, "ttl").get("enabled", False),
-            },
-        },
-    ),
-    "aws_sns_topic": (_TOPIC, lambda v: {"TopicName": v.get("name")}),
-    "aws_s3_bucket": (_BUCKET, lambda v: {"BucketName": v.get("bucket")}),
-}
-"""Terraform's types and their values, as CloudFormation's."""

@@ -61,7 +61,6 @@ PASSED = Report(
     course=CLEAN_COURSE,
     ignored={"orders.stored_at": "differs between two clean runs"},
     not_run={Fault.CONFLICTED: "the handler writes nothing to DynamoDB"},
-    controls={"get-then-put": True},
     seconds=12.34,
 )
 
@@ -75,7 +74,6 @@ FAILED = replace(
     ),
 )
 
-UNTRUSTWORTHY = replace(FAILED, controls={"get-then-put": False})
 IDLE = replace(PASSED, results=(result("dies-before@1.1", fired=False),))
 
 

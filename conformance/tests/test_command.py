@@ -26,14 +26,13 @@ from redelivery import (
 from redelivery.command import main
 from redelivery.project import parse_table
 
-from .support import DOUBLED, FAILED, IDLE, LOST, PASSED, UNTRUSTWORTHY, result
+from .support import DOUBLED, FAILED, IDLE, LOST, PASSED, result
 
 SHORT = "check app.handler --event order.json --table orders:order_id"
 LONG = (
     f"{SHORT} --table seen:pk,ttl=expires --env TABLE=orders --env 'URL={{queue:mails}}' "
     "--queue mails --topic sales --bucket files --key data.order_id --root . --skip poison "
-    "--set 'timeout_seconds = 15' --set 'ignore=[\"orders.at\"]' --only redriven --seed 9 "
-    "--deep 60"
+    "--set 'timeout_seconds = 15' --set 'ignore=[\"orders.at\"]' --only redriven --seed 9"
 )
 
 
@@ -86,7 +85,7 @@ def test_the_options_describe_a_subject(check: Check, tmp_path: Path) -> None:
         ignore=("orders.at",),
         skip=("poison",),
     )
-    given = {"seed": 9, "only": ["redriven"], "deep": 60}
+    given = {"seed": 9, "only": ["redriven"]}
     assert check.options == given
 
 
@@ -97,7 +96,6 @@ def test_the_options_describe_a_subject(check: Check, tmp_path: Path) -> None:
         (FAILED, 1),
         (SubjectError("app has no function handler"), 2),
         (NoVerdict("a file outlives the runs"), 3),
-        (UNTRUSTWORTHY, 3),
         (IDLE, 3),
         (RuntimeError("of the kit itself"), 3),
         (KeyboardInterrupt(), 130),
@@ -123,7 +121,7 @@ def test_a_replay_tells_one_scenario_and_ends_with_its_verdict(
     check: Check, change: dict[str, Any], code: int, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     [told, *_] = FAILED.failures
-    check.outcome = replace(FAILED, results=(replace(told, **change),), controls={})
+    check.outcome = replace(FAILED, results=(replace(told, **change),))
     assert run(f"{SHORT} --replay dies-after@1.2") == code
     text = capsys.readouterr().out
     assert "Step 1 of dies-after@1.2." in text
@@ -404,11 +402,7 @@ def test_an_event_is_read_from_standard_input(
     assert run("check app.handler --event -") == 0
     # All else has its default.
     assert check.subject == Subject("app.handler", (event,), root=Path.cwd())
-    assert {name: check.options[name] for name in ("seed", "only", "deep")} == {
-        "seed": 1,
-        "only": [],
-        "deep": 0,
-    }
+    assert check.options == {"seed": 1, "only": []}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ import pytest
 from redelivery import MEANING, Fault, Kind, Subject, Table, check
 from redelivery.command import ExitCode, app
 from redelivery.formats import document
-from redelivery.project import subjects
+from redelivery.project import subject_named
 
 from .support import FAILED, KIT
 
@@ -56,7 +56,7 @@ def test_the_wheel_is_the_whole_kit_and_nothing_else(wheel: zipfile.ZipFile) -> 
     listed = subprocess.check_output(command, cwd=KIT, text=True).split()
     found = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert found == {name for name in listed if (KIT / name).exists()}
-    assert found >= {"redelivery/py.typed", "redelivery/controls/handlers.py"}
+    assert found >= {"redelivery/py.typed", "redelivery/pytest_plugin.py"}
 
 
 def test_its_metadata_has_the_page_the_command_and_the_plugin(
@@ -197,7 +197,7 @@ def test_the_entry_of_a_project_is_a_subject(
     (tmp_path / "pyproject.toml").write_text(entry)
     (tmp_path / "stock.json").write_text('[{"sku": "apple", "available": 1.5}]')
     monkeypatch.chdir(tmp_path)
-    [subject] = subjects("", {}).values()
+    subject = subject_named("orders", {})
     assert subject.events == (tmp_path / "order.json",)
     assert subject.tables[1] == Table("stock", "sku", items=[{"sku": "apple", "available": 1.5}])
     assert subject.answers[0].body == {"id": "ch_1"}

@@ -357,54 +357,6 @@ def test_an_image_with_layers_runs_and_what_is_not_read_is_named(tmp_path: Path)
     ]
 
 
-ARN = "arn:aws:sqs:eu-west-1:111122223333:orders"
-URL = "https://sqs.eu-west-1.amazonaws.com/111122223333/orders"
-TERRAFORM = [
-    ("aws_sqs_queue.orders", {"name": "orders", "arn": ARN, "id": URL, "url": URL}),
-    (
-        "aws_lambda_function.store",
-        {
-            "function_name": "store",
-            "arn": "arn:aws:lambda:eu-west-1:111122223333:function:store",
-            "handler": "app.handler",
-            "runtime": "python3.12",
-            "timeout": 9,
-            "filename": "src",
-            "environment": [{"variables": {"QUEUE": URL}}],
-        },
-    ),
-    (
-        "aws_lambda_event_source_mapping.orders",
-        {"event_source_arn": ARN, "function_name": "store", "batch_size": 2},
-    ),
-    (
-        "aws_dynamodb_table.days",
-        {
-            "name": "days",
-            "hash_key": "day",
-            "attribute": [{"name": "day", "type": "N"}],
-            "ttl": [{"attribute_name": "gone", "enabled": True}],
-        },
-    ),
-]
-
-
-def test_a_state_of_terraform_is_a_template_too(tmp_path: Path) -> None:
-    resources = [
-        {"address": address, "type": address.partition(".")[0], "values": values}
-        for address, values in TERRAFORM
-    ]
-    module = {"resources": resources[:1], "child_modules": [{"resources": resources[1:]}]}
-    (tmp_path / "src").mkdir()
-    file = tmp_path / "state.json"
-    file.write_text(json.dumps({"values": {"root_module": module}}))
-    subject = subject_of(file)
-    assert (subject.handler, subject.root) == ("app.handler", tmp_path / "src")
-    assert subject.environment == {"QUEUE": "{source}"}
-    assert (subject.batch_size, subject.timeout_seconds) == (2, 9)
-    assert subject.tables == (Table("days", "day:N", ttl="gone"),)
-
-
 @pytest.mark.parametrize(
     ("text", "told"),
     [

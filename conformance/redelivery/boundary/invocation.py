@@ -175,33 +175,35 @@ _submit = ThreadPoolExecutor.submit
 
 @dataclass(slots=True)
 class Plan:
-    """The faults of a run.
+    """The fault of a run.
 
     Attributes:
-        faults: those at calls, by the number of the call in the run, from 1; one that has taken
-            place is taken out.
+        fault: the one at a call; None without one, or once it has taken place.
+        number: the number of that call in the run, from 1.
         delivered: whether the fault in the delivery took place, if there is one.
         made: how many calls were made so far.
-        site: the call site of the first fault at a call.
+        site: the call site of the fault at a call.
     """
 
-    faults: dict[int, Fault] = field(default_factory=dict)
+    fault: Fault | None = None
+    number: int = 0
     delivered: bool = True
     made: int = 0
     site: str = ""
 
     @property
     def fired(self) -> bool:
-        """Whether every fault took place."""
-        return self.delivered and not self.faults
+        """Whether the fault took place."""
+        return self.delivered and self.fault is None
 
     def due(self, site: str, call: Call) -> Fault | None:
         """Count a call, and return the fault that it meets."""
         self.made += 1
-        if self.made not in self.faults or not applies(self.faults[self.made], call):
+        fault = self.fault
+        if fault is None or self.made != self.number or not applies(fault, call):
             return None
-        self.site = self.site or site
-        return self.faults.pop(self.made)
+        self.site, self.fault = site, None
+        return fault
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from redelivery.boundary.aws import remembered
 from redelivery.boundary.invocation import Call, Invocation, Killed, Plan, Record
-from redelivery.faults import Fault
+from redelivery.faults import BESIDE, Fault
 from redelivery.samples import NEIGHBOUR, POISON, Message, Samples
 from redelivery.scenarios.scenario import SENT_TWICE, Scenario
 from redelivery.subject import SubjectError
@@ -22,8 +22,6 @@ MOST_DELIVERIES = 30
 
 SOON_SECONDS = 30
 REDRIVE_SECONDS = 600
-BESIDE = (Fault.NEIGHBOUR_FAILS, Fault.POISON)
-"""The faults with another message that should fail."""
 
 _SHOWN_BY_THE_PLAY = {
     *(Fault.IN_PARALLEL, Fault.TWO_IN_PARALLEL),
@@ -205,12 +203,11 @@ class Run:
 
 def play(world: World, samples: Samples, scenario: Scenario) -> Run:
     """Play a scenario in a world that is as new."""
-    faults = dict(scenario.more)
     if scenario.fault.at_a_call:
-        run = Run(world, Plan({scenario.at[0]: scenario.fault, **faults}))
+        run = Run(world, Plan(scenario.fault, scenario.at[0]))
         run.send(*filter(None, [samples.first, samples.second][: scenario.messages]))
     else:
-        run = Run(world, Plan(faults, delivered=scenario.fault not in _SHOWN_BY_THE_PLAY))
+        run = Run(world, Plan(delivered=scenario.fault not in _SHOWN_BY_THE_PLAY))
         _PLAYS[scenario.fault](run, samples, scenario)
     return run.finish()
 

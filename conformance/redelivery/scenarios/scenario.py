@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from redelivery.boundary.invocation import Call, applies
 from redelivery.faults import AT_A_CALL, Fault
@@ -19,14 +19,12 @@ _IN_ONE_BATCH = {
     *(Fault.BATCH, Fault.TWICE_IN_BATCH, Fault.REGROUPED, Fault.NEIGHBOUR_FAILS, Fault.POISON)
 }
 _MOST_INTERLEAVINGS = 20
-_MOST_TRIES = 1000
 _PARALLEL = (Fault.IN_PARALLEL, Fault.TWO_IN_PARALLEL)
 _VARIANTS = {
     **{fault: ("",) for fault in Fault if not fault.at_a_call and fault not in _PARALLEL},
     Fault.DELIVERED_AGAIN: ("warm", "cold"),
     Fault.NEIGHBOUR_FAILS: ("first", "last"),
     Fault.POISON: ("first", "last", *filter(None, POISON)),
-    Fault.TWO_FAULTS: (),
 }
 
 
@@ -37,32 +35,21 @@ class Scenario:
     Attributes:
         at: the calls at which the fault takes place, or two invocations change over.
         variant: one of several forms of a fault.
-        more: further faults, with the number of their call in the whole run.
     """
 
     fault: Fault
     messages: int = 1
     at: tuple[int, ...] = ()
     variant: str = ""
-    more: tuple[tuple[int, Fault], ...] = ()
-
-    @property
-    def reported_as(self) -> Fault:
-        """The fault that it is listed under."""
-        return Fault.TWO_FAULTS if self.more else self.fault
 
     @property
     def name(self) -> str:
-        """The name: `dies-after@1.3` is at the third call of one message.
-
-        `dies-after@1.3+refused@4`: afterwards, the fourth call of the run is refused.
-        """
+        """The name: `dies-after@1.3` is at the third call of one message."""
         if self.fault.at_a_call:
             place = f"{self.messages}.{self.at[0]}"
         else:
             place = "-".join(filter(None, [self.variant, ",".join(map(str, self.at))]))
-        more = "".join(f"+{fault}@{number}" for number, fault in self.more)
-        return (f"{self.fault}@{place}" if place else str(self.fault)) + more
+        return f"{self.fault}@{place}" if place else str(self.fault)
 
 
 def scenarios(
@@ -110,34 +97,6 @@ def _at_calls(calls: Sequence[Call], messages: int, faults: Sequence[Fault]) -> 
                 yield Scenario(fault, messages, (number,))
 
 
-def pairs(singles: Sequence[Scenario], calls: int, seed: int) -> Iterator[Scenario]:
-    """Yield scenarios with two faults, drawn by chance, until no new one is found.
-
-    The second is at one of the `calls` that the handler makes for a message, or later.
-    """
-    chance, known = random.Random(f"pairs {seed}"), set[str]()
-    tries = 0
-    while singles and tries < _MOST_TRIES:
-        first = chance.choice(singles)
-        begin = first.at[0] if first.fault.at_a_call else 0
-        number = chance.randint(begin + 1, begin + 2 * calls)
-        scenario = replace(first, more=((number, chance.choice(AT_A_CALL)),))
-        tries = tries + 1 if scenario.name in known else 0
-        if not tries:
-            known.add(scenario.name)
-            yield scenario
-
-
-def pair_named(name: str, singles: Sequence[Scenario]) -> Scenario | None:
-    """Return the scenario with two faults of this name; None if there is none."""
-    first, _, second = name.rpartition("+")
-    fault, _, number = second.partition("@")
-    found = [scenario for scenario in singles if scenario.name == first]
-    if not found or not number.isdecimal() or fault not in AT_A_CALL:
-        return None
-    return replace(found[0], more=((int(number), Fault(fault)),))
-
-
 def not_run(subject: Subject, found: Sequence[Scenario], untried: str) -> dict[Fault, str]:
     """Return the faults that have no scenario, with the reason; of two messages, `untried`."""
     present = {scenario.fault for scenario in found}
@@ -146,7 +105,6 @@ def not_run(subject: Subject, found: Sequence[Scenario], untried: str) -> dict[F
         if not subject.key
         else "the sample has no other field that could differ",
         **dict.fromkeys((Fault.BATCH, Fault.REGROUPED, Fault.TWO_IN_PARALLEL), untried),
-        Fault.TWO_FAULTS: "drawn for a time (--deep 60)",
         Fault.PARTLY_DONE: "the handler makes no request of several entries",
         Fault.STALE_READ: "every read of the handler is consistent",
         Fault.CONFLICTED: "the handler does not write to DynamoDB",

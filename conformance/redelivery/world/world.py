@@ -101,23 +101,11 @@ class World:
         return self.resources.delete_expired(time.time(), undeclared=undeclared)
 
 
-class _Echo(io.StringIO):
-    """Keeps what is written to it, and passes it on."""
-
-    def __init__(self, passed_to: TextIO) -> None:
-        super().__init__()
-        self._passed_to = passed_to
-
-    def write(self, text: str) -> int:
-        self._passed_to.write(text)
-        return super().write(text)
-
-
 @contextlib.contextmanager
 def world(subject: Subject, *, echo: bool = False) -> Iterator[World]:
     """Replace AWS, HTTP, the clock and the environment variables of this Python process.
 
-    With `echo`, what the handler prints is also written to standard error.
+    With `echo`, what the handler prints is written to standard error, and not kept.
 
     Raises:
         SubjectError: the subject's environment or methods are wrong.
@@ -146,9 +134,10 @@ def world(subject: Subject, *, echo: bool = False) -> Iterator[World]:
         stack.enter_context(outside.refused())
         stack.enter_context(inherited())
         caught = stack.enter_context(warnings.catch_warnings(record=True, action="always"))
-        output = _Echo(sys.stderr) if echo else io.StringIO()
-        stack.enter_context(contextlib.redirect_stdout(output))
-        stack.enter_context(contextlib.redirect_stderr(output))
+        output = io.StringIO()
+        printed: TextIO = sys.stderr if echo else output
+        stack.enter_context(contextlib.redirect_stdout(printed))
+        stack.enter_context(contextlib.redirect_stderr(printed))
         resources, root = Resources(subject), subject.root.resolve()
         kept = (simulated, servers, output, chance, caught)
         yield World(subject, code, clock, resources, root, *kept)

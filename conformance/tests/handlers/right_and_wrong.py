@@ -525,18 +525,6 @@ def forgets_the_second(event: Event, _: Any) -> None:
     add_once(json.loads(bodies(event)[0]["Message"]))
 
 
-def gives_up_at_the_third(event: Event, _: Any) -> Event:
-    failures = []
-    for record in event["Records"]:
-        try:
-            order = json.loads(record["body"])
-            if int(record["attributes"]["ApproximateReceiveCount"]) <= 2:
-                add_once(order)
-        except Exception:
-            failures.append({"itemIdentifier": record["messageId"]})
-    return {"batchItemFailures": failures}
-
-
 def catches_wrong_json(event: Event, _: Any) -> Event:
     failures = []
     for record in event["Records"]:

@@ -19,6 +19,7 @@ from once.cdk.deployment_options import CustomerKeys as CustomerKeys
 from once.cdk.deployment_options import DeploymentConfig as DeploymentConfig
 from once.cdk.deployment_options import ExistingQueue as ExistingQueue
 from once.cdk.deployment_options import ExistingTable as ExistingTable
+from once.cdk.deployment_options import GlobalTables as GlobalTables
 from once.cdk.deployment_options import Network as Network
 from once.cdk.deployment_options import Stage as Stage
 from once.cdk.idempotent_consumer import IdempotentConsumer as IdempotentConsumer

@@ -98,6 +98,29 @@ class ExistingTable:
     """The ARN of the stream of new and old images. The dedup table alone needs one."""
 
 
+EVENTUAL, STRONG = "eventual", "strong"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalTables:
+    """The tables of the service as global tables of DynamoDB, with a replica in each Region.
+
+    The state stack in the first Region makes each table with all of its replicas, as AWS advises.
+    The stacks in the other Regions name their replicas in `existing_tables`.
+    """
+
+    regions: tuple[str, ...]
+    """The Regions that have a replica."""
+    consistency: str = EVENTUAL
+    """`eventual` (MREC) or `strong` (MRSC); a table keeps it."""
+    witness: str | None = None
+    """The third Region of two strongly consistent replicas: it stores writes, and is not read."""
+    accept_split_commits: bool = False
+    """True to accept that a commit of several items may arrive in part before a Region is lost: a
+    change of the last replication lag may then be missing, or be made twice (docs/regions.md).
+    """
+
+
 @dataclass(frozen=True, slots=True)
 class ExistingQueue:
     """A queue that a consumer reads, in place of one of its own that topics deliver into."""
@@ -268,9 +291,13 @@ class DeploymentConfig:
         Mapping[str, ExistingQueue], "a mapping such as {'tickets': ExistingQueue('arn:…')}"
     ] = field(default_factory=dict)
     """Queues that exist already, by the name of the consumer that reads it."""
+    global_tables: Annotated[
+        GlobalTables | None, "GlobalTables(regions=('eu-west-1', 'eu-central-1')), or None"
+    ] = None
+    """The Regions that have a replica of every table; None for tables of one Region."""
     standby: Flag = False
     """True in a Region that waits for a failover: mappings, rules and schedules are disabled until
-    an operator enables them, and every table exists already, as a replica (docs/regions.md).
+    an operator enables them, and every table is a replica (docs/regions.md).
     """
     fifo_topic_dead_letters: Flag = True
     """False to give subscriptions of standard queues to FIFO topics no dead-letter queue, if AWS
@@ -324,9 +351,9 @@ class DeploymentConfig:
         config = replace(base, **values, faults=tuple(faults))
         if not config.local:
             return config
-        # The embedded AWS has none of these parts of an account.
+        # The embedded AWS has none of these parts of an account, and its stacks make no replicas.
         none: dict[str, Any] = {"network": None, "permissions_boundary": None, "layers": ()}
-        return replace(config, keys=CustomerKeys(), **none)
+        return replace(config, keys=CustomerKeys(), global_tables=None, **none)
 
     @property
     def dedup_window_seconds(self) -> int:

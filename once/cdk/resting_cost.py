@@ -54,6 +54,7 @@ def at_rest(*templates: Template) -> list[Line]:
 
 _PARTS = {
     "AWS::DynamoDB::Table": "table",
+    "AWS::DynamoDB::GlobalTable": "global table",
     "AWS::Lambda::Function": "function",
     "AWS::SQS::Queue": "queue",
     "AWS::SNS::Topic": "topic",

@@ -14,7 +14,13 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_scheduler as scheduler
 from constructs import Construct
 
-from once.cdk.deployment_options import CustomerKey, DeploymentConfig, imported_key
+from once.cdk.deployment_options import (
+    STRONG,
+    CustomerKey,
+    DeploymentConfig,
+    GlobalTables,
+    imported_key,
+)
 from once.cdk.nag import acknowledge_finding
 from once.cdk.props import TableProps, WarmThroughput, WebhookProps
 from once.names import Record, StackOutput
@@ -40,32 +46,73 @@ class RetainedTable(dynamodb.Table):
         key: CustomerKey | None = None,
         **extra: Any,
     ) -> None:
-        partition, *sort = (
-            dynamodb.Attribute(name=key, type=dynamodb.AttributeType.STRING) for key in props.keys
-        )
-        warm, encryption = props.warm_throughput, dynamodb.TableEncryption
+        encryption = dynamodb.TableEncryption
         super().__init__(
             scope,
             construct_id,
-            partition_key=partition,
-            sort_key=sort[0] if sort else None,
             billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
             # The key that AWS owns has no charge; the managed one costs a request of KMS in use.
             encryption=encryption.CUSTOMER_MANAGED if key else encryption.DEFAULT,
             encryption_key=imported_key(scope, key),
-            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
-                point_in_time_recovery_enabled=True
-            ),
-            deletion_protection=True,
-            removal_policy=RemovalPolicy.RETAIN,
-            warm_throughput=(
-                dynamodb.WarmThroughput(
-                    read_units_per_second=warm.reads, write_units_per_second=warm.writes
-                )
-                if warm
-                else None
-            ),
+            **_retained(props),
             **extra,
+        )
+
+
+def _retained(props: TableProps) -> dict[str, Any]:
+    """Return what every table has: its key and throughput, recovery, protection, retention."""
+    partition, *sort = (
+        dynamodb.Attribute(name=key, type=dynamodb.AttributeType.STRING) for key in props.keys
+    )
+    warm = props.warm_throughput
+    return {
+        "partition_key": partition,
+        "sort_key": sort[0] if sort else None,
+        "point_in_time_recovery_specification": dynamodb.PointInTimeRecoverySpecification(
+            point_in_time_recovery_enabled=True
+        ),
+        "deletion_protection": True,
+        "removal_policy": RemovalPolicy.RETAIN,
+        "warm_throughput": (
+            dynamodb.WarmThroughput(
+                read_units_per_second=warm.reads, write_units_per_second=warm.writes
+            )
+            if warm
+            else None
+        ),
+    }
+
+
+class RetainedGlobalTable(dynamodb.TableV2):
+    """A business table with a replica in each Region of `regions`, each like a `RetainedTable`.
+
+    A key is a multi-Region one of KMS, whose replicas differ in the Region of their ARNs only.
+    CloudFormation cannot turn a table into a global one: it refuses the other resource type.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        props: TableProps,
+        regions: GlobalTables,
+        *,
+        key: CustomerKey | None = None,
+        **extra: Any,
+    ) -> None:
+        first, *others = regions.regions
+        encryption, imported = dynamodb.TableEncryptionV2, imported_key(scope, key)
+        if key is not None and imported is not None:
+            keys = {each: key.arn.replace(f":{first}:", f":{each}:") for each in others}
+            extra["encryption"] = encryption.customer_managed_key(imported, keys)
+        if regions.consistency == STRONG:
+            extra["multi_region_consistency"] = dynamodb.MultiRegionConsistency.STRONG
+        super().__init__(
+            scope,
+            construct_id,
+            replicas=[dynamodb.ReplicaTableProps(region=each) for each in others],
+            witness_region=regions.witness,
+            **{**_retained(props), **extra},
         )
 
 
@@ -84,15 +131,29 @@ class DedupTable(RetainedTable):
         *,
         key: CustomerKey | None = None,
     ) -> None:
-        super().__init__(
-            scope,
-            construct_id,
-            TableProps(construct_id, Record.PK, warm_throughput=warm_throughput),
-            key=key,
-            time_to_live_attribute=Record.EXPIRES_AT,
-            # The relay compares both images to tell a new commit from an update of its record.
-            stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
-        )
+        props = TableProps(construct_id, Record.PK, warm_throughput=warm_throughput)
+        super().__init__(scope, construct_id, props, key=key, stream=_BOTH_IMAGES, **_EXPIRING)
+
+
+# The relay compares both images to tell a new commit from an update of its record.
+_BOTH_IMAGES = dynamodb.StreamViewType.NEW_AND_OLD_IMAGES
+_EXPIRING = {"time_to_live_attribute": Record.EXPIRES_AT}
+
+
+class GlobalDedupTable(RetainedGlobalTable):
+    """The table of dedup records, as a `DedupTable`, with a replica in each Region of `regions`."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        warm_throughput: WarmThroughput | None,
+        regions: GlobalTables,
+        **options: Any,
+    ) -> None:
+        props = TableProps(construct_id, Record.PK, warm_throughput=warm_throughput)
+        options |= {"dynamo_stream": _BOTH_IMAGES, **_EXPIRING}
+        super().__init__(scope, construct_id, props, regions, **options)
 
 
 _LISTED = (

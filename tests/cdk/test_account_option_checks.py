@@ -8,6 +8,7 @@ import pytest
 
 from once.cdk import (
     GITHUB,
+    CommandProps,
     ConsumerProps,
     CustomerKey,
     CustomerKeys,
@@ -16,6 +17,7 @@ from once.cdk import (
     Endpoint,
     ExistingQueue,
     ExistingTable,
+    GlobalTables,
     Source,
     Stage,
     StateMachineProps,
@@ -35,6 +37,9 @@ def allowing(*services: str) -> CustomerKey:
     return CustomerKey(KEY.arn, services)
 
 
+TWO = GlobalTables(regions=("eu-west-1", "eu-central-1"))
+
+
 @pytest.mark.parametrize(
     ("option", "value", "fault"),
     [
@@ -43,6 +48,36 @@ def allowing(*services: str) -> CustomerKey:
         ("tags", ["team"], "tags=['team']; give a mapping of texts"),
         ("tags", {"aws:team": "x"}, "the tag 'aws:team' is no name for a tag"),
         ("tags", {"team": "a;b"}, "the tag 'team' has the value 'a;b'; use up to 256"),
+        (
+            "global_tables",
+            "eu-west-1",
+            "; give GlobalTables(regions=('eu-west-1', 'eu-central-1'))",
+        ),
+        (
+            "global_tables",
+            GlobalTables(regions=("eu-west-1", "eu-west-1")),
+            "give two or more, each once, such as ('eu-west-1', 'eu-central-1')",
+        ),
+        (
+            "global_tables",
+            replace(TWO, consistency="weak"),
+            "consistency='weak'; use one of eventual, strong",
+        ),
+        (
+            "global_tables",
+            replace(TWO, witness="eu-west-2"),
+            "witness='eu-west-2', which only strongly consistent tables have; leave it out",
+        ),
+        (
+            "global_tables",
+            replace(TWO, consistency="strong"),
+            "strongly consistent tables have three Regions, or two and a witness",
+        ),
+        (
+            "global_tables",
+            replace(TWO, consistency="strong", witness="us-east-1"),
+            "of one of the sets (('us-east-1', 'us-east-2', 'us-west-2')",
+        ),
         ("network", "vpc-1", "network='vpc-1'; give a Network, or None"),
         (
             "network",
@@ -193,7 +228,8 @@ def test_an_option_that_the_consumers_cannot_use_is_a_fault(
     assert fault in found
 
 
-BARE = DeploymentConfig(standby=True)
+REPLICAS = GlobalTables(regions=("us-east-1", "eu-west-1"), accept_split_commits=True)
+BARE = DeploymentConfig(standby=True, global_tables=REPLICAS)
 STANDBY = replace(BARE, existing_tables={"seats": TABLE})
 ON_ITEMS = replace(LINE, dedup=Dedup.ITEM)
 HOOKS = WebhookProps(endpoints=(Endpoint("github", GITHUB, types=()),))
@@ -209,12 +245,75 @@ HOOKS = WebhookProps(endpoints=(Endpoint("github", GITHUB, types=()),))
         (BARE, HOOKS, ["dedup-records"]),
     ],
 )
-def test_a_standby_has_no_table_of_its_own(
-    config: DeploymentConfig, line: Line, missing: list[str]
+@pytest.mark.parametrize("standby", [True, False])
+def test_only_the_first_region_makes_tables(
+    config: DeploymentConfig, line: Line, missing: list[str], *, standby: bool
 ) -> None:
-    faults = unfit_option_faults(config, [line])
-    stated = [re.findall(r"existing_tables\['(.+)'\]", f) for f in faults if "standby" in f]
-    assert stated == [[name] for name in missing]
+    config = replace(config, standby=standby)
+    for region in ("eu-west-1", None):
+        faults = unfit_option_faults(config, [line], region)
+        assert [re.findall(r"existing_tables\['(.+)'\]", f) for f in faults] == [
+            [name] for name in missing
+        ]
+    assert unfit_option_faults(config, [line], "us-east-1") == []
+
+
+AMERICA = ("us-east-1", "us-east-2", "us-west-2")
+ALONE = replace(ON_ITEMS, group_size=1)
+DESK = CommandProps("desk", tables=LINE.tables, routes={"POST /seats": "take"})
+
+
+@pytest.mark.parametrize(
+    ("tables", "line", "fault"),
+    [
+        # Each combination of docs/regions.md that its table calls impossible, or not without loss.
+        ("strong", LINE, "consumer 'refunds' commits in transactions, which strongly consistent"),
+        ("strong", ON_ITEMS, "give a consumer dedup=Dedup.ITEM and group_size=1, or the tables"),
+        ("strong", HOOKS, "webhook ingress 'webhooks' commits in transactions"),
+        ("strong", DESK, "commands 'desk' commits in transactions"),
+        ("strong", ALONE, None),
+        ("eventual", LINE, "or accept it with GlobalTables(accept_split_commits=True)"),
+        ("eventual", HOOKS, "its dedup record and its changes are replicated apart"),
+        ("eventual", DESK, "its dedup record and its changes are replicated apart"),
+        ("eventual", ON_ITEMS, None),
+        ("eventual", ALONE, None),
+    ],
+)
+def test_a_commit_that_replicas_refuse_or_split_is_a_fault(
+    tables: str, line: Line, fault: str | None
+) -> None:
+    regions = GlobalTables(regions=AMERICA, consistency=tables)
+    config = DeploymentConfig(global_tables=regions)
+    found = unfit_option_faults(config, [line], "us-east-1")
+    assert len(found) == (fault is not None)
+    assert all(fault in each for each in found if fault)
+    assert not fault or explained_by("regions") in found[0]
+
+
+def test_one_message_a_commit_is_also_the_option_of_a_deployment() -> None:
+    strong = GlobalTables(regions=AMERICA, consistency="strong")
+    config = DeploymentConfig(global_tables=strong, group_commit=False)
+    assert unfit_option_faults(config, [ON_ITEMS], "us-east-1") == []
+
+
+def test_a_standby_says_what_its_tables_are() -> None:
+    config = replace(STANDBY, global_tables=None)
+    [fault] = unfit_option_faults(config, [ON_ITEMS])
+    assert "give global_tables=GlobalTables(regions=…, consistency=…) as in the other" in fault
+    assert unfit_option_faults(replace(config, local=True), [ON_ITEMS]) == []
+
+
+def test_replicas_need_a_multi_region_key() -> None:
+    config = DeploymentConfig(global_tables=TWO, keys=CustomerKeys(tables=KEY))
+    [fault] = deployment_faults(config)
+    assert "give a multi-Region key (key/mrk-…) with a replica in each Region" in fault
+    everywhere = CustomerKey(f"arn:aws:kms:eu-west-1:111122223333:key/mrk-{'0' * 32}")
+    assert deployment_faults(replace(config, keys=CustomerKeys(tables=everywhere))) == []
+
+
+def test_the_region_of_a_stage_has_a_replica() -> None:
+    [fault] = unfit_option_faults(STANDBY, [ON_ITEMS], "us-west-2")
+    assert fault == "global_tables has no replica in us-west-2, the Region of the stage; add it"
 
 
 def test_without_a_relay_neither_sns_nor_a_stream_is_needed() -> None:

@@ -20,12 +20,15 @@ from once.cdk import (
     Dedup,
     DeploymentConfig,
     ExistingTable,
+    GlobalTables,
     Pollers,
     TableProps,
     WarmThroughput,
+    deployment_faults,
 )
 from once.cdk.checks.consumer_props import line_group_faults
 from once.cdk.checks.consumer_set import group_set_faults
+from once.cdk.checks.deployment_config import unfit_option_faults
 from once.testing import FakeAws, cloud_event
 from tests.architecture.imports import ROOT
 from tests.once.dynamodb_cases import OTHERWISE_EMBEDDED
@@ -289,9 +292,13 @@ def test_the_fragments_of_a_page_run(page: str) -> None:
 def test_the_deployment_of_a_standby_brings_no_table_of_its_own() -> None:
     page = ROOT / "docs" / "regions.md"
     [block] = blocks(page)
-    made = run(page, block, DeploymentConfig=DeploymentConfig, ExistingTable=ExistingTable)
-    config = made["config"]("eu-west-1", standby=True)
-    assert (config.standby, set(config.existing_tables)) == (True, {"seats"})
+    classes = (DeploymentConfig, ExistingTable, GlobalTables)
+    config = run(page, block, **{each.__name__: each for each in classes})["config"]
+    lines = [ConsumerProps("box", tables=(TableProps("seats", "show"),), dedup=Dedup.ITEM)]
+    for region, standby, taken in (("eu-west-1", False, []), ("eu-central-1", True, ["seats"])):
+        made = config(region, standby=standby)
+        assert (made.standby, [*made.existing_tables]) == (standby, taken)
+        assert [*deployment_faults(made), *unfit_option_faults(made, lines, region)] == []
 
 
 def test_every_page_with_python_has_a_test_that_runs_it() -> None:

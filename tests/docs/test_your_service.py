@@ -88,7 +88,7 @@ def test_handlers_of_several_modules_are_read_and_imported(
 
 OPTIONS = {
     *("stages", "tags", "network", "keys", "permissions_boundary", "layers", "keep_data"),
-    *("existing_tables", "existing_queues"),
+    *("existing_tables", "existing_queues", "global_tables"),
 }
 
 
@@ -98,7 +98,8 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def test_each_option_names_a_test_that_exists() -> None:
-    tests = (ROOT / "tests" / "stacks" / "test_account_options.py").read_text()
+    files = ("test_account_options.py", "test_global_tables.py")
+    tests = "".join((ROOT / "tests" / "stacks" / each).read_text() for each in files)
     named = {name for row in rows("Options") for name in re.findall(r"`(\w+)`", row[0])}
     assert named - {"stages", "run_app"} <= {field.name for field in fields(DeploymentConfig)}
     assert named >= OPTIONS

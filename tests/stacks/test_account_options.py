@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from once.cdk import ConsumerProps, DeploymentConfig, Source, TableProps, assemble
+from once.cdk import ConsumerProps, DeploymentConfig, GlobalTables, Source, TableProps, assemble
 from once.cdk.checks.deployment_config import reserved_sender
 from once.cdk.deployment_options import DEDUP
 from stacks.consumers import CONSUMERS
@@ -150,7 +150,8 @@ def test_existing_tables_and_queues_are_used_with_their_keys_and_not_made(stacks
 
 def test_a_standby_invokes_no_function_by_itself(tmp_path: Path) -> None:
     replicas = {name: replace(RECORDS, key_arn=None) for name in ("halls", DEDUP)}
-    config = DeploymentConfig(standby=True, existing_tables=replicas)
+    regions = GlobalTables(regions=("us-east-1", "eu-west-1"), accept_split_commits=True)
+    config = DeploymentConfig(standby=True, global_tables=regions, existing_tables=replicas)
     halls = ConsumerProps(
         "halls",
         external=("hall.asked",),

@@ -241,7 +241,8 @@ def registry_faults(
     located = [
         replace(each, folder=registry.folder_of(each)) if each in placed else each for each in lines
     ]
-    of_options = [*deployment_faults(config), *unfit_option_faults(config, located)]
+    region = None if stage is None else stage.region
+    of_options = [*deployment_faults(config), *unfit_option_faults(config, located, region)]
     return [
         *(f"{fault} (DeploymentConfig{of_stage})" for fault in of_options),
         *(

@@ -37,7 +37,7 @@ from once.cdk.app.registry import Registry, event_sources, published_types
 from once.cdk.checks.consumer_set import route_warnings
 from once.cdk.checks.handlers_in_code import event_types_output
 from once.cdk.command_function import CommandFunction
-from once.cdk.deployment_options import DEDUP, CustomerKey, DeploymentConfig, imported_key
+from once.cdk.deployment_options import DEDUP, STRONG, CustomerKey, DeploymentConfig, imported_key
 from once.cdk.idempotent_consumer import IdempotentConsumer
 from once.cdk.monitoring import add_shared_alarms, first_row, make_alarm_topic, notify, tables_row
 from once.cdk.nag import acknowledge_finding
@@ -109,10 +109,7 @@ class StateStack(Stack):
         super().__init__(scope, name, description=about, **options)
         self._config, keys = config, config.keys
         consumers, webhooks = registry.consumers, registry.webhooks
-        warm = config.warm(config.dedup_warm_throughput)
-        self.dedup_table = self._existing(DEDUP) or retained_data.DedupTable(
-            self, DEDUP, warm, key=keys.tables
-        )
+        self.dedup_table = self._existing(DEDUP) or self._records()
         _output(
             self, StackOutput.DEDUP_TABLE, self.dedup_table.table_name, "table of dedup records"
         )
@@ -172,12 +169,31 @@ class StateStack(Stack):
     def secrets_of(self, consumer: ConsumerProps) -> Mapping[str, str]:
         return {name: self._secrets[name] for name in consumer.secrets}
 
+    def _records(self) -> dynamodb.ITable:
+        config = self._config
+        warm, regions = config.warm(config.dedup_warm_throughput), config.global_tables
+        # Strongly consistent tables have no time to live, and every consumer has item dedup there.
+        if regions is None or regions.consistency == STRONG:
+            return retained_data.DedupTable(self, DEDUP, warm, key=config.keys.tables)
+        return retained_data.GlobalDedupTable(
+            self,
+            DEDUP,
+            warm,
+            regions,
+            key=config.keys.tables,
+            deletion_protection=config.keep_data,
+        )
+
     def _table(self, props: TableProps) -> dynamodb.ITable:
         if (existing := self._existing(props.name)) is not None:
             return existing
-        made = replace(props, warm_throughput=self._config.warm(props.warm_throughput))
-        return retained_data.RetainedTable(
-            self, f"{props.name}-table", made, key=self._config.keys.tables
+        config = self._config
+        made = replace(props, warm_throughput=config.warm(props.warm_throughput))
+        name, key, regions = f"{props.name}-table", config.keys.tables, config.global_tables
+        if regions is None:
+            return retained_data.RetainedTable(self, name, made, key=key)
+        return retained_data.RetainedGlobalTable(
+            self, name, made, regions, key=key, deletion_protection=config.keep_data
         )
 
     def _existing(self, name: str) -> dynamodb.ITable | None:

@@ -11,6 +11,7 @@ from dataclasses import fields, replace
 from aws_cdk import Token
 
 from once.cdk.checks import faults_where
+from once.cdk.checks.global_tables import global_table_faults, replica_faults
 from once.cdk.checks.property_types import has_type, property_type_faults, range_faults
 from once.cdk.deployment_options import (
     DEDUP,
@@ -34,7 +35,6 @@ from once.cdk.props import (
 )
 from once.event_sources import EventBridgeSource, S3Source, SnsSource
 from once.names import Limits, explained_by
-from once.settings import Dedup
 
 
 def deployment_faults(config: DeploymentConfig) -> list[str]:
@@ -108,6 +108,7 @@ def _account_faults(config: DeploymentConfig) -> Iterator[str]:
         )
     if config.network is not None:
         yield from _network_faults(config.network)
+    yield from global_table_faults(config)
     url, base_url = config.otlp_endpoint, r"https?://[\w.:\[\]-]+(/(?!v1/)[^?#\s]*)?"
     yield from faults_where(
         {
@@ -191,15 +192,20 @@ def _keys(config: DeploymentConfig) -> Iterator[tuple[str, CustomerKey]]:
             yield field.name, key
 
 
-def unfit_option_faults(config: DeploymentConfig, lines: Sequence[Line]) -> list[str]:
-    """Return the options that do not fit the lines, while both have no faults of their own."""
+def unfit_option_faults(
+    config: DeploymentConfig, lines: Sequence[Line], region: str | None = None
+) -> list[str]:
+    """Return the options that do not fit the lines, while both have no faults of their own.
+
+    `region` is that of the stage, None without stages.
+    """
     if _option_faults(config):
         return []
     typed = [each for each in lines if has_type(each, type(each))]
     consumers = [each for each in typed if isinstance(each, ConsumerProps)]
     faults = [*_queue_key_faults(config, consumers)]
     faults += endpoint_faults(config, _needed_endpoints(typed))
-    return [*faults, *_existing_faults(config, typed), *_standby_faults(config, typed)]
+    return [*faults, *_existing_faults(config, typed), *replica_faults(config, typed, region)]
 
 
 def _queue_key_faults(
@@ -263,22 +269,6 @@ def _needed_endpoints(lines: Sequence[Line]) -> dict[str, str]:
             if used:
                 needed.setdefault(service, named(each))
     return needed
-
-
-def _standby_faults(config: DeploymentConfig, lines: Sequence[Line]) -> Iterator[str]:
-    """Yield the tables that a standby would make, and that have nothing of the Region in charge."""
-    if not config.standby:
-        return
-    for line in lines:
-        tables = [] if isinstance(line, WebhookProps) else [table.name for table in line.tables]
-        if not isinstance(line, ConsumerProps) or line.dedup is not Dedup.ITEM:
-            tables.append(DEDUP)
-        for name in sorted({*tables} - config.existing_tables.keys()):
-            yield (
-                f"standby: {line.name!r} would get a table {name!r} of its own, without what the "
-                "Region in charge has committed; name the replica of a global table in "
-                f"existing_tables[{name!r}] ({explained_by('regions')})"
-            )
 
 
 def _existing_faults(config: DeploymentConfig, lines: Sequence[Line]) -> Iterator[str]:

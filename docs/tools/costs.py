@@ -50,6 +50,10 @@ def custom_metrics(*templates: Template) -> int:
     """Return how many custom metrics alarms and dashboard refer to, by name and function."""
     text = json.dumps(templates).replace("\\", "")
     shown = set(re.findall(r'"Once","(\w+)","service","([\w-]+)"', text))
+    # The graphs of one consumer name a pattern, in whose place each consumer's name is put.
+    for pattern, values in re.findall(r'"pattern":"([\w-]+)".*?"values":(\[.*?\])', text):
+        names = re.findall(r'"value":"(\w+)"', values)
+        shown = {(m, each.replace(pattern, name)) for m, each in shown for name in names}
     return len(shown | {_named(metric) for metric in _metrics(templates)})
 
 

@@ -34,9 +34,6 @@ from once.settings import SETTINGS, Environment
 PACKAGES = "packages"
 """The folder of packages beside a template of `once template`."""
 
-Row = list[cloudwatch.IWidget]
-"""The graphs of one function, which stand side by side on the dashboard."""
-
 _NAME_BYTES = 100
 """Bytes by which the name, URL or ARN of a resource may be longer than its token."""
 
@@ -52,8 +49,8 @@ class FunctionConstruct(Construct):
     """A construct around one function: its log group, its role, and the alias that events invoke.
 
     `alias` points to a published version of `function`, which runs as `role`. `full_name` is the
-    function's name, `config` the deployment, `dashboard_row` its graphs. If another tool makes the
-    function, `contract` has what that tool needs, by the ends of outputs' keys; else it is empty.
+    function's name, `config` the deployment. If another tool makes the function, `contract` has
+    what that tool needs, by the ends of outputs' keys; else it is empty.
 
     Args:
         name: the construct's id, and the end of the function's name.
@@ -62,7 +59,6 @@ class FunctionConstruct(Construct):
     role: iam.Role
     function: lambda_.IFunction
     alias: lambda_.Alias
-    dashboard_row: Row
 
     def __init__(self, scope: Construct, name: str, config: DeploymentConfig) -> None:
         super().__init__(scope, name)

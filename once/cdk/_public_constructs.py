@@ -12,6 +12,8 @@ from once.cdk.checks.consumer_set import consumer_set_faults as consumer_set_fau
 from once.cdk.checks.deployment_config import deployment_faults as deployment_faults
 from once.cdk.checks.handlers_in_code import event_types_output as event_types_output
 from once.cdk.command_function import CommandFunction as CommandFunction
+from once.cdk.dashboard import DashboardParts as DashboardParts
+from once.cdk.dashboard import make_dashboard as make_dashboard
 from once.cdk.deployed_names import DeployedNames as DeployedNames
 from once.cdk.deployed_names import missing_name_faults as missing_name_faults
 from once.cdk.deployment_options import CustomerKey as CustomerKey
@@ -26,7 +28,6 @@ from once.cdk.idempotent_consumer import IdempotentConsumer as IdempotentConsume
 from once.cdk.monitoring import add_shared_alarms as add_shared_alarms
 from once.cdk.monitoring import make_alarm_topic as make_alarm_topic
 from once.cdk.monitoring import notify as notify
-from once.cdk.monitoring import tables_row as tables_row
 from once.cdk.nag import acknowledge_finding as acknowledge_finding
 from once.cdk.operators import OperatorPolicies as OperatorPolicies
 from once.cdk.outbox_relay import OutboxRelay as OutboxRelay

@@ -115,6 +115,6 @@ class CommandFunction(FunctionConstruct):
                 api, self.url = make_api(self, props.requests_a_second)
             if api is not None and props.auth is not None:
                 add_routes(self, api, props.routes, props.auth)
-        self.dashboard_row, alarms = monitor_commands(self)
+        alarms = monitor_commands(self)
         if not self.contract:
             self._shift_gradually(self.props.rollout, alarms)

@@ -216,10 +216,8 @@ class IdempotentConsumer(FunctionConstruct):
             parts = (self.queue, self.dead_letters)
             connect(TargetQueue(self, self.props, config, *parts, serving), bucket)
         _queues.retain_messages(self, config)
-        takes_due = not later.isdisjoint(props.events)
-        self.dashboard_row, alarms = monitor_consumer(
-            self, self.props, queues, mapping, takes_due=takes_due
-        )
+        self.takes_due = not later.isdisjoint(props.events)
+        alarms = monitor_consumer(self, self.props, queues, mapping, takes_due=self.takes_due)
         if mapping is not None:
             self._shift_gradually(self.props.rollout, alarms)
 

@@ -1,6 +1,6 @@
-"""Alarms and graphs of each part of the service, and the topic that the alarms notify.
+"""Alarms of each part of the service, and the topic that they notify.
 
-Each part adds its alarms and returns its row of the dashboard. Without `alarms="all"` of the
+Without `alarms="all"` of the
 deployment, an alarm is an incident on which a person can act; docs/adr/0080 has the reason of each.
 Its description says how soon, the first step, and the entry of the runbook.
 """
@@ -19,12 +19,12 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct, IConstruct
 
-from once.cdk._lambda_function import FunctionConstruct, Row
+from once.cdk._lambda_function import FunctionConstruct
 from once.cdk._queues import ConsumerQueues
 from once.cdk.deployment_options import ALL, DeploymentConfig, imported_key
 from once.cdk.permissions import allow
 from once.cdk.props import ConsumerProps, Rollout
-from once.names import RELAY, UNROUTED, Limits, Metric, explained_by
+from once.names import Limits, Metric, explained_by
 
 SUM = "Sum"
 MAXIMUM = "Maximum"
@@ -32,15 +32,16 @@ MINIMUM = "Minimum"
 AVERAGE = "Average"
 FAILED_BATCHES = "OnFailureDestinationDeliveredEventCount"
 """The stream batches that were written into the bucket, unpublished."""
+QUIET_AGE = "ApproximateAgeOfOldestMessageInQuietGroups"
 
 _MINUTE = Duration.minutes(1)
-_MOMENT = Duration.minutes(5)
-_WHILE = Duration.minutes(15)
+MOMENT = Duration.minutes(5)
+WHILE = Duration.minutes(15)
 _HOUR = Duration.hours(1)
 
 NOW, TODAY = "now", "today"
 """Urgency of an alarm: a part of its name, and the first word of its description."""
-_AGE_SECONDS = 60 * 60
+AGE_SECONDS = 60 * 60
 """One hour of the four days after which SQS deletes a message."""
 WAIT_ALARM_SECONDS = 15 * 60
 """The longest delay of one retry. A quiet group waits for longer only if the function has too
@@ -51,7 +52,7 @@ _SILENT_PERIODS = 4
 """One hour: CloudWatch may have gaps too, and a new mapping begins within minutes."""
 _DUE_ERRORS = 3
 """In five minutes. Scheduler repeats a failed attempt; one that fails again is no chance."""
-_LATE_MS = 15 * 60 * 1000
+LATE_MS = 15 * 60 * 1000
 """Scheduler publishes within a minute of the due time, and a message waits for a retry of its queue
 for 15 minutes at most."""
 _NEVER = 10**9
@@ -60,7 +61,7 @@ _PENDING_SECONDS = 60 * 60
 """One hour of the 23 in which a provider key is used: an operator still has time to act."""
 _LETTERS_PERIODS = 72
 """Six hours of five minutes: letters that keep arriving are one incident."""
-_RETRIES = Limits.MIN_RECEIVE_COUNT
+RETRIES = Limits.MIN_RECEIVE_COUNT
 """In 15 minutes. A single message has fewer before its last receive, and is a dead letter then."""
 _RETRIES_PERIODS = 4
 """An hour, in which messages that are retried again are the same incident."""
@@ -68,7 +69,7 @@ _FAR_ABOVE_NORMAL = 20
 """Percent. The group size is adapted so that 10 % of the work is repeated; this is twice that."""
 _ENOUGH = 100
 """Fewer in 15 minutes may be chance, whatever their share: one burst, or one hot item."""
-_ERRORS = 3
+ERRORS = 3
 """A redelivery handles a single crash. A function that cannot start reaches this number before its
 first message is dead-lettered, after five receives."""
 _THROTTLES = Limits.MIN_RECEIVE_COUNT
@@ -89,7 +90,7 @@ _SHARES = (
 """Alarm, counted metric, metrics of the total, entry of the runbook. Duplicates that an operator
 has redriven raise no alarm."""
 
-_STATUS, _ROW = "once status", "look at the row of the dashboard"
+_STATUS, _ROW = "once status", "look at its graphs in the dashboard"
 _LOG = "look for `will be retried` in the log"
 _FAILED = "look for `command failed` in the log"
 _ACCOUNT = "look at ConcurrentExecutions of the account"
@@ -135,8 +136,6 @@ _TEXTS = {
     "table-conflicts": (TODAY, "deliveries of an event run at once", _ROW),
 }
 """Urgency, meaning and first step of each alarm, by its entry in the runbook."""
-_WIDTH = 4
-"""Of the 24 columns: a row holds up to six graphs, and those of one kind stand in one column."""
 
 
 def monitor_consumer(
@@ -146,105 +145,45 @@ def monitor_consumer(
     mapping: lambda_.IEventSourceMapping | None,
     *,
     takes_due: bool,
-) -> tuple[Row, list[cloudwatch.IAlarm]]:
-    """Add the alarms of a consumer; return its row, and the alarms that a faulty version sets off.
+) -> list[cloudwatch.IAlarm]:
+    """Add the alarms of a consumer; return those that a faulty version sets off.
 
     `mapping` is None if another tool makes it; `takes_due` tells whether some of its events are
-    published later. The row shows queue, outcomes, conflicts, time, function and effects.
+    published later.
     """
-    part, name, function = _Part.of(consumer), props.name, consumer.function
-    queue, isolation, dead_letters = queues.main, queues.isolation, queues.dead_letters
-    waiting = [_visible(queue, "waiting")]
-    oldest = [queue.metric_approximate_age_of_oldest_message(label="oldest, seconds")]
-    part.on_letters("LettersAlarm", dead_letters, "dead-letters")
-    part.on_age(queue, isolation)
+    part, function = _Part.of(consumer), consumer.function
+    part.on_letters("LettersAlarm", queues.dead_letters, "dead-letters")
+    part.on_age(queues.main, queues.isolation)
     part.on_retries(blocks_group=props.blocks_group)
     if takes_due:
         late = part.metric(Metric.DUE_LATE_MS, statistic=MAXIMUM)
-        part.add("DueAlarm", late, _LATE_MS, "due-events-late")
-        late = part.metric(Metric.DUE_LATE_MS, statistic=MAXIMUM, label="due events late, ms")
-        oldest.append(late)
-    if isolation is not None:
-        waiting.append(_visible(isolation, "isolated"))
-    if props.fifo:
-        # A group in flight waits for the messages that were received from it.
-        in_flight = "ApproximateNumberOfGroupsWithInflightMessages"
-        waiting.append(_groups(queue, in_flight, label="groups in flight"))
-    elif props.fair_by is not None:
+        part.add("DueAlarm", late, LATE_MS, "due-events-late")
+    if props.fair_by is not None and not props.fifo:
         # A group is noisy while it has a large share of the messages in flight. All others are
         # quiet: on a fair queue, theirs are received first.
-        quiet = "ApproximateAgeOfOldestMessageInQuietGroups"
-        age = _groups(queue, quiet, period=_MINUTE)
+        age = of_groups(queues.main, QUIET_AGE, period=_MINUTE)
         part.add("QuietGroupsAlarm", age, WAIT_ALARM_SECONDS, "quiet-groups-wait")
-        in_quiet = "ApproximateNumberOfMessagesVisibleInQuietGroups"
-        waiting.append(_groups(queue, in_quiet, label="waiting in quiet groups"))
-        waiting.append(_groups(queue, "ApproximateNumberOfNoisyGroups", label="noisy groups"))
-        oldest.append(_groups(queue, quiet, label="oldest in quiet groups, seconds"))
     faulty = [part.on_errors(function)]
     if part.has_all or props.rollout is not Rollout.ALL_AT_ONCE:
         # They end soon: CodeDeploy starts no deployment while one of its alarms is active.
         # Not the number of letters, which is approximate. A letter that SQS moved by itself does
         # not count here: the function's errors come first.
-        sent = dead_letters.metric_number_of_messages_sent(period=_MOMENT, statistic=SUM)
+        sent = queues.dead_letters.metric_number_of_messages_sent(period=MOMENT, statistic=SUM)
         faulty.append(part.add("NewLettersAlarm", sent, 1, "new-dead-letters", extra=True))
         held = part.metric(Metric.BREAKER_OPEN)
         faulty.append(part.add("BreakerAlarm", held, 1, "breaker-open", extra=True))
-    row = [
-        _graph(f"{name}: queue", *waiting, _visible(dead_letters, "dead letters"), right=oldest),
-        _graph(
-            f"{name}: messages",
-            part.metric(Metric.COMMITTED, label="committed"),
-            part.metric(Metric.REFUSED, label="refused"),
-            part.metric(Metric.RESENT, label="sent again"),
-            part.metric(Metric.REDELIVERED, label="delivered again"),
-            part.metric(Metric.REDRIVEN, label="redriven again"),
-            part.metric(Metric.RETRIED, label="retried"),
-            part.metric(Metric.BREAKER_OPEN, label="held back"),
-            part.metric(Metric.QUARANTINED, label="dead-lettered"),
-            *([part.metric(Metric.ISOLATED, label="isolated")] if isolation else []),
-        ),
-        _graph(
-            f"{name}: conflicts",
-            part.metric(Metric.CONFLICTS, label="conflicts"),
-            right=[part.metric(Metric.GROUP_SIZE, label="group size", statistic=AVERAGE)],
-        ),
-        part.times(f"{name}: commit, ms", Metric.COMMIT_MS),
-        _function(name, function),
-    ]
-    if props.has_effects:
-        row.append(part.on_effects(name))
     if part.has_all:
         part.on_throttles(function)
         for alarm, counted, total, entry in _SHARES:
             part.add(alarm, part.percent(counted, total), _FAR_ABOVE_NORMAL, entry)
+        if props.has_effects:
+            # The message of a pending effect is retried, and that of an unknown one is a letter.
+            late = part.metric(Metric.PENDING_SECONDS, statistic=MAXIMUM)
+            part.add("PendingAlarm", late, _PENDING_SECONDS, "pending-effects")
+            part.add("UnknownAlarm", part.metric(Metric.EFFECTS_UNKNOWN), 1, "unknown-effects")
         if mapping is not None:
             part.on_hand_over(mapping)
-    return row, faulty
-
-
-def first_row(
-    consumers: Iterable[tuple[FunctionConstruct, str, sqs.IQueue, sqs.IQueue]],
-    tree: Iterable[IConstruct],
-) -> Row:
-    """Return the first row of the dashboard: the state of the alarms in the tree, and for each
-    consumer messages waiting, age, dead letters and time of the commit; thresholds are drawn.
-
-    A consumer comes with its name, its queue and its dead-letter queue.
-    """
-    alarms = [each for each in tree if isinstance(each, cloudwatch.Alarm)]
-    waiting, ages, letters, times = [], [], [], []
-    for consumer, name, queue, dead_letters in consumers:
-        waiting.append(_visible(queue, name))
-        ages.append(queue.metric_approximate_age_of_oldest_message(label=name))
-        letters.append(_visible(dead_letters, name))
-        times.append(_Part.of(consumer).metric(Metric.COMMIT_MS, label=name, statistic="p99"))
-    return [
-        cloudwatch.AlarmStatusWidget(title="alarms", alarms=alarms, width=_WIDTH),
-        _graph("messages waiting", *waiting),
-        _graph("oldest message, seconds", *ages, threshold=_AGE_SECONDS),
-        _graph("dead letters", *letters, threshold=1),
-        _graph("commit, p99, ms", *times),
-    ]
+    return faulty
 
 
 def monitor_relay(
@@ -252,7 +191,7 @@ def monitor_relay(
     dead_letters: sqs.IQueue,
     mapping: lambda_.IEventSourceMapping,
     group: str | None = None,
-) -> Row:
+) -> None:
     """Alarm when an event was dead-lettered, a batch has failed, or publishing falls behind.
 
     One alarm tells of all three, and `once status` which it is. There is none on the function's
@@ -260,43 +199,23 @@ def monitor_relay(
     the batch. Another alarm tells that the stream is not read: then there is no batch with an age.
     `group` is that of the schedules of due events, if there are any: the alarm also tells of these
     that Scheduler fails to publish, which it tries for a day before they are dead letters.
-    The row shows delay, published events, unpublished ones, and the function.
     """
-    part, function = _Part.of(relay), relay.function
-    age = function.metric("IteratorAge", period=_MOMENT, statistic=MAXIMUM)
-    failed = _mapping(FAILED_BATCHES, mapping)
+    part = _Part.of(relay)
+    age = relay.function.metric("IteratorAge", period=MOMENT, statistic=MAXIMUM)
+    failed = of_mapping(FAILED_BATCHES, mapping)
     others = {f"age / {_STREAM_AGE_MS}": ("age", age), "failed": ("failed", failed)}
-    published = [part.metric(Metric.PUBLISHED, label="published")]
-    left_over = [_mapping(FAILED_BATCHES, mapping, label="failed batches")]
     if group is not None:
-        of_group = {"ScheduleGroup": group}
-        due = _metric("AWS/Scheduler", "TargetErrorCount", of_group, label="failed attempts")
-        others[f"due / {_DUE_ERRORS}"] = ("due", due)
-        published.append(part.metric(Metric.DUE_CREATED, label="to be published later"))
-        left_over.append(due)
+        others[f"due / {_DUE_ERRORS}"] = ("due", failed_attempts(group))
     part.on_letters("RelayAlarm", dead_letters, "relay", others)
     part.on_silence(mapping)
     if part.has_all:
         part.on_hand_over(mapping, filtered=True)
-    return [
-        _graph(
-            f"{RELAY}: behind, ms",
-            part.metric(Metric.RELAY_LAG_MS, label="commit to topic", statistic=MAXIMUM),
-            function.metric(
-                "IteratorAge", period=_MOMENT, statistic=MAXIMUM, label="in the stream"
-            ),
-        ),
-        _graph(f"{RELAY}: events", *published),
-        _graph(f"{RELAY}: left over", _visible(dead_letters, "dead letters"), *left_over),
-        _function(RELAY, function),
-    ]
 
 
-def monitor_unrouted(sweeping: FunctionConstruct, unrouted: sqs.IQueue, sweep: sqs.IQueue) -> Row:
+def monitor_unrouted(sweeping: FunctionConstruct, unrouted: sqs.IQueue, sweep: sqs.IQueue) -> None:
     """Alarm when an event reached no consumer, or the sweep function fails on it.
 
-    SQS moves an event into the unrouted queue if the function fails on it. The row shows the kept
-    events, the queue they are found in, and the function.
+    SQS moves an event into the unrouted queue if the function fails on it.
     """
     part, function = _Part.of(sweeping), sweeping.function
     part.on_letters("UnroutedAlarm", unrouted, "unrouted-events")
@@ -304,75 +223,34 @@ def monitor_unrouted(sweeping: FunctionConstruct, unrouted: sqs.IQueue, sweep: s
         part.on_age(sweep)
         part.on_errors(function)
         part.on_throttles(function)
-    shown = [_visible(unrouted, "kept"), _visible(sweep, "not yet looked at")]
-    return [_graph(f"{UNROUTED}: events", *shown), _function(UNROUTED, function)]
 
 
-def monitor_ingress(ingress: FunctionConstruct) -> Row:
-    """Alarm when webhooks are not captured or handed on, or rejected in large numbers.
-
-    The row shows webhooks, those not handed on, time, and the function.
-    """
-    part, name, function = _Part.of(ingress), ingress.node.id, ingress.function
-    lost = part.metric(Metric.WEBHOOKS_NOT_HANDED_ON, period=_WHILE)
+def monitor_ingress(ingress: FunctionConstruct) -> None:
+    """Alarm when webhooks are not captured or handed on, or rejected in large numbers."""
+    part, function = _Part.of(ingress), ingress.function
+    lost = part.metric(Metric.WEBHOOKS_NOT_HANDED_ON, period=WHILE)
     part.add("WebhooksAlarm", lost, 1, "webhooks-not-handed-on")
     refused = part.metric(Metric.WEBHOOKS_REJECTED, period=_HOUR)
     part.add("RejectedAlarm", refused, _REJECTED, "webhooks-rejected")
     part.on_errors(function)
     if part.has_all:
         part.on_throttles(function)
-    return [
-        _graph(
-            f"{name}: webhooks",
-            part.metric(Metric.WEBHOOKS_TAKEN, label="taken"),
-            part.metric(Metric.WEBHOOK_DUPLICATES, label="sent again"),
-            part.metric(Metric.WEBHOOK_CONFLICTS, label="conflicts"),
-            part.metric(Metric.WEBHOOKS_UNREADABLE, label="unreadable"),
-            part.metric(Metric.WEBHOOKS_UNPUBLISHABLE, label="unpublishable"),
-        ),
-        _graph(
-            f"{name}: refused",
-            part.metric(Metric.WEBHOOKS_FORGED, label="forged"),
-            part.metric(Metric.WEBHOOKS_STALE, label="stale"),
-            part.metric(Metric.WEBHOOKS_TOO_LARGE, label="too large"),
-            part.metric(Metric.WEBHOOKS_FAILED, label="failed"),
-        ),
-        part.times(f"{name}: answer, ms", Metric.WEBHOOK_MS),
-        _function(name, function),
-    ]
 
 
-def monitor_commands(commands: FunctionConstruct) -> tuple[Row, list[cloudwatch.IAlarm]]:
+def monitor_commands(commands: FunctionConstruct) -> list[cloudwatch.IAlarm]:
     """Alarm when commands end without an answer, or the function fails as a whole.
 
-    Returns its row, and the alarms that a faulty version sets off. The row shows outcomes, those
-    without a commit, time, and the function.
+    Returns the alarms that a faulty version sets off.
     """
-    part, name, function = _Part.of(commands), commands.node.id, commands.function
-    failed = part.metric(Metric.COMMANDS_FAILED, period=_WHILE)
+    part, function = _Part.of(commands), commands.function
+    failed = part.metric(Metric.COMMANDS_FAILED, period=WHILE)
     faulty = [
-        part.add("CommandsAlarm", failed, _RETRIES, "commands-failed"),
+        part.add("CommandsAlarm", failed, RETRIES, "commands-failed"),
         part.on_errors(function),
     ]
     if part.has_all:
         part.on_throttles(function)
-    row = [
-        _graph(
-            f"{name}: commands",
-            part.metric(Metric.COMMANDS_COMMITTED, label="committed"),
-            part.metric(Metric.COMMANDS_REFUSED, label="refused"),
-            part.metric(Metric.COMMANDS_REPEATED, label="repeated"),
-        ),
-        _graph(
-            f"{name}: without a commit",
-            part.metric(Metric.COMMANDS_FAILED, label="failed"),
-            part.metric(Metric.COMMANDS_INVALID, label="invalid"),
-            part.metric(Metric.COMMAND_CONFLICTS, label="other content"),
-        ),
-        part.times(f"{name}: command, ms", Metric.COMMAND_MS),
-        _function(name, function),
-    ]
-    return row, faulty
+    return faulty
 
 
 def add_shared_alarms(scope: Construct, table: dynamodb.ITable, config: DeploymentConfig) -> None:
@@ -386,10 +264,10 @@ def add_shared_alarms(scope: Construct, table: dynamodb.ITable, config: Deployme
     if not part.has_all:
         return
     throttles = {
-        each: table.metric(f"{each}ThrottleEvents", period=_WHILE, statistic=SUM)
+        each: table.metric(f"{each}ThrottleEvents", period=WHILE, statistic=SUM)
         for each in ("Read", "Write")
     }
-    conflicts = {"Conflicts": table.metric("TransactionConflict", period=_WHILE, statistic=SUM)}
+    conflicts = {"Conflicts": table.metric("TransactionConflict", period=WHILE, statistic=SUM)}
     for alarm, metrics, entry in (
         ("DedupThrottlesAlarm", throttles, "table-throttled"),
         ("DedupConflictsAlarm", conflicts, "table-conflicts"),
@@ -397,29 +275,8 @@ def add_shared_alarms(scope: Construct, table: dynamodb.ITable, config: Deployme
         # An alarm in this namespace ignores missing data, and would never end without `FILL`.
         named = {name.lower(): metric for name, metric in metrics.items()}
         filled = ", ".join(f"FILL({name}, 0)" for name in named)
-        total = _math(f"SUM([{filled}])", named, _WHILE)
+        total = _math(f"SUM([{filled}])", named, WHILE)
         part.add(alarm, total, _ENOUGH, entry)
-
-
-def tables_row(tables: Mapping[str, dynamodb.ITable]) -> Row:
-    """Return the row of all tables: throttled requests, conflicts, consumed units."""
-    shown = {
-        "throttled reads": "ReadThrottleEvents",
-        "throttled writes": "WriteThrottleEvents",
-        "conflicts": "TransactionConflict",
-        "read units": "ConsumedReadCapacityUnits",
-        "write units": "ConsumedWriteCapacityUnits",
-    }
-    return [
-        _graph(
-            f"tables: {what}",
-            *(
-                table.metric(metric, period=_MOMENT, statistic=SUM, label=name)
-                for name, table in tables.items()
-            ),
-        )
-        for what, metric in shown.items()
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,14 +298,7 @@ class _Part:
 
     def metric(self, metric: str, **options: Any) -> cloudwatch.Metric:
         """Return a metric that the library emits: by default its sum in five minutes."""
-        # The only dimension: CloudWatch bills each further value.
-        service = {"service": self.name}
-        return _metric(Metric.NAMESPACE, metric, service, **options)
-
-    def times(self, title: str, metric: str) -> cloudwatch.IWidget:
-        """Return the graph of a duration: its median, and the longest but for one percent."""
-        shown = [self.metric(metric, label=each, statistic=each) for each in ("p50", "p99")]
-        return _graph(title, *shown)
+        return once_metric(self.name, metric, **options)
 
     def add(
         self,
@@ -505,7 +355,7 @@ class _Part:
         # the age of the oldest: SQS leaves out messages that were received three times, and each
         # look is a receive. A look hides a letter for a minute, which no maximum of five shows.
         visible = letters.metric_approximate_number_of_messages_visible(
-            period=_MOMENT, statistic=MAXIMUM
+            period=MOMENT, statistic=MAXIMUM
         )
         if self.config.local:
             self.add(alarm, visible, 1, entry)
@@ -526,7 +376,7 @@ class _Part:
     def on_age(self, *queues: sqs.IQueue | None) -> None:
         """Alarm on a message that has waited for an hour in one of the queues."""
         ages = [
-            queue.metric_approximate_age_of_oldest_message(period=_MOMENT, statistic=MAXIMUM)
+            queue.metric_approximate_age_of_oldest_message(period=MOMENT, statistic=MAXIMUM)
             for queue in queues
             if queue is not None
         ]
@@ -534,7 +384,7 @@ class _Part:
         if len(ages) > 1 and not self.config.local:
             named = {f"queue{number}": age for number, age in enumerate(ages)}
             oldest = _math(f"MAX([{', '.join(named)}])", named)
-        self.add("AgeAlarm", oldest, _AGE_SECONDS, "old-messages")
+        self.add("AgeAlarm", oldest, AGE_SECONDS, "old-messages")
 
     def on_retries(self, *, blocks_group: bool) -> None:
         """Alarm on messages that fail, or wait for an open breaker, before their last receive.
@@ -542,42 +392,24 @@ class _Part:
         The library counts both. The age of the oldest message does not show them: SQS leaves out
         messages that were received three times.
         """
-        retried = self.metric(Metric.RETRIED, period=_WHILE)
+        retried = self.metric(Metric.RETRIED, period=WHILE)
         if blocks_group:  # its message comes every 15 minutes, until it succeeds
             self.add("RetriesAlarm", retried, 1, "blocked-message-group", periods=2)
         else:
             of = _RETRIES_PERIODS
-            self.add("RetriesAlarm", retried, _RETRIES, "messages-retried", of=of)
+            self.add("RetriesAlarm", retried, RETRIES, "messages-retried", of=of)
 
     def on_errors(self, function: lambda_.IFunction) -> cloudwatch.IAlarm:
-        errors = function.metric_errors(period=_WHILE, statistic=SUM)
-        return self.add("ErrorsAlarm", errors, _ERRORS, "function-errors")
+        errors = function.metric_errors(period=WHILE, statistic=SUM)
+        return self.add("ErrorsAlarm", errors, ERRORS, "function-errors")
 
     def on_throttles(self, function: lambda_.IFunction | None) -> None:
         """Alarm on throttles of a function; None for all of the account."""
         if function is None:
-            throttles = lambda_.Function.metric_all_throttles(period=_WHILE, statistic=SUM)
+            throttles = lambda_.Function.metric_all_throttles(period=WHILE, statistic=SUM)
         else:
-            throttles = function.metric_throttles(period=_WHILE, statistic=SUM)
+            throttles = function.metric_throttles(period=WHILE, statistic=SUM)
         self.add("ThrottlesAlarm", throttles, _THROTTLES, "function-throttled")
-
-    def on_effects(self, name: str) -> cloudwatch.IWidget:
-        """Return the graph of all effects; with "all", alarm on those without a known outcome.
-
-        The message of a pending effect is retried, and that of an unknown one is a dead letter.
-        """
-        if self.has_all:
-            late = self.metric(Metric.PENDING_SECONDS, statistic=MAXIMUM)
-            self.add("PendingAlarm", late, _PENDING_SECONDS, "pending-effects")
-            self.add("UnknownAlarm", self.metric(Metric.EFFECTS_UNKNOWN), 1, "unknown-effects")
-        pending = {"label": "pending, seconds", "statistic": MAXIMUM}
-        return _graph(
-            f"{name}: effects",
-            self.metric(Metric.EFFECTS_DONE, label="done"),
-            self.metric(Metric.EFFECTS_NOT_DONE, label="not done"),
-            self.metric(Metric.EFFECTS_UNKNOWN, label="unknown"),
-            right=[self.metric(Metric.PENDING_SECONDS, **pending)],
-        )
 
     def on_hand_over(self, mapping: lambda_.IEventSourceMapping, *, filtered: bool = False) -> None:
         """Alarm on messages that Lambda received and did not hand over.
@@ -590,7 +422,7 @@ class _Part:
         if filtered:
             names["dropped"] = "FilteredOutEventCount"
             left = "2 * received - SUM([received, dropped])"
-        metrics = {name: _mapping(metric, mapping) for name, metric in names.items()}
+        metrics = {name: of_mapping(metric, mapping) for name, metric in names.items()}
         # `SUM` of a list passes over missing data: it is what was received if none was invoked.
         lost = _math(f"IF(SUM([received, invoked]) == received, {left}, 0)", metrics)
         # A message may be received at the end of one period and handed over in the next: two
@@ -603,7 +435,7 @@ class _Part:
         Lambda counts 0 events for each empty poll, and nothing if it cannot poll. So the alarm is
         on missing data, and its threshold is never reached.
         """
-        polled = _mapping("PolledEventCount", mapping, period=_WHILE, statistic=MINIMUM)
+        polled = of_mapping("PolledEventCount", mapping, period=WHILE, statistic=MINIMUM)
         missing = cloudwatch.TreatMissingData.BREACHING
         entry = "relay-stopped"
         self.add("StoppedAlarm", polled, _NEVER, entry, _SILENT_PERIODS, missing=missing)
@@ -614,75 +446,58 @@ class _Part:
         The counted metric is part of the total. The divisor is therefore never zero, which would
         give no figure if every commit conflicts.
         """
-        others = [self.metric(other, period=_WHILE) for other in total if other != counted]
+        others = [self.metric(other, period=WHILE) for other in total if other != counted]
         named = {f"other{number}": other for number, other in enumerate(others)}
         # A metric without events has no data. `SUM` of a list passes over it, `+` would not, and
         # `FILL` may have nothing to fill in a metric that never had any.
         whole = f"SUM([{', '.join(['counted', *named])}])"
         return _math(
             f"IF(counted >= {_ENOUGH}, 100 * counted / {whole}, 0)",
-            {"counted": self.metric(counted, period=_WHILE), **named},
-            _WHILE,
+            {"counted": self.metric(counted, period=WHILE), **named},
+            WHILE,
         )
 
 
 def _math(
-    expression: str, metrics: Mapping[str, cloudwatch.IMetric], period: Duration = _MOMENT
+    expression: str, metrics: Mapping[str, cloudwatch.IMetric], period: Duration = MOMENT
 ) -> cloudwatch.MathExpression:
     return cloudwatch.MathExpression(
         expression=expression, using_metrics=metrics, period=period, label="alarm"
     )
 
 
-def _metric(
-    namespace: str, name: str, dimensions: dict[str, str], **options: Any
+def any_metric(
+    namespace: str, name: str, dimensions: Mapping[str, str], **options: Any
 ) -> cloudwatch.Metric:
+    """Return a metric: by default its sum in five minutes."""
     of = {"namespace": namespace, "metric_name": name, "dimensions_map": dimensions}
-    return cloudwatch.Metric(**{"period": _MOMENT, "statistic": SUM, **of, **options})
+    return cloudwatch.Metric(**{"period": MOMENT, "statistic": SUM, **of, **options})
 
 
-def _groups(queue: sqs.IQueue, name: str, **options: Any) -> cloudwatch.Metric:
+def once_metric(service: str, name: str, **options: Any) -> cloudwatch.Metric:
+    """Return a metric that the library emits for a function, by the function's full name."""
+    # The only dimension: CloudWatch bills each further value.
+    return any_metric(Metric.NAMESPACE, name, {"service": service}, **options)
+
+
+def of_groups(queue: sqs.IQueue, name: str, **options: Any) -> cloudwatch.Metric:
     """Return a metric of SQS on a queue's message groups, for which the CDK has no methods."""
     of_queue = {"QueueName": queue.queue_name}
-    return _metric("AWS/SQS", name, of_queue, statistic=MAXIMUM, **options)
+    return any_metric("AWS/SQS", name, of_queue, **{"statistic": MAXIMUM, **options})
 
 
-def _mapping(name: str, mapping: lambda_.IEventSourceMapping, **options: Any) -> cloudwatch.Metric:
-    of_mapping = {"EventSourceMappingUUID": mapping.event_source_mapping_id}
-    return _metric("AWS/Lambda", name, of_mapping, **options)
+def of_mapping(
+    name: str, mapping: lambda_.IEventSourceMapping, **options: Any
+) -> cloudwatch.Metric:
+    """Return a metric of Lambda on an event source mapping, for which the CDK has no methods."""
+    by_id = {"EventSourceMappingUUID": mapping.event_source_mapping_id}
+    return any_metric("AWS/Lambda", name, by_id, **options)
 
 
-def _visible(queue: sqs.IQueue, label: str) -> cloudwatch.Metric:
-    return queue.metric_approximate_number_of_messages_visible(label=label)
-
-
-def _function(name: str, function: lambda_.IFunction) -> cloudwatch.IWidget:
-    return _graph(
-        f"{name}: function",
-        function.metric_invocations(label="invocations"),
-        function.metric_errors(label="errors"),
-        function.metric_throttles(label="throttles"),
-    )
-
-
-def _graph(
-    title: str,
-    *metrics: cloudwatch.IMetric,
-    right: Iterable[cloudwatch.IMetric] = (),
-    threshold: int | None = None,
-) -> cloudwatch.IWidget:
-    """Return a graph; the threshold is that of the alarm on the metrics of the left axis."""
-    lines = [] if threshold is None else [cloudwatch.HorizontalAnnotation(value=threshold)]
-    from_zero = cloudwatch.YAxisProps(min=0)  # otherwise small changes look large
-    return cloudwatch.GraphWidget(
-        title=title,
-        left=list(metrics),
-        right=list(right),
-        left_annotations=lines,
-        left_y_axis=from_zero,
-        right_y_axis=from_zero,
-        width=_WIDTH,
-    )
+def failed_attempts(group: str) -> cloudwatch.Metric:
+    """Return how often Scheduler failed to publish a due event of a schedule group."""
+    of_group = {"ScheduleGroup": group}
+    return any_metric("AWS/Scheduler", "TargetErrorCount", of_group, label="failed attempts")
 
 
 def make_alarm_topic(scope: Construct, config: DeploymentConfig | None = None) -> sns.Topic:

@@ -169,7 +169,7 @@ class OutboxRelay(FunctionConstruct):
             memory_mb=MEMORY_MB,
             aws_services=RELAY_SERVICES if later else (),
         )
-        mapping = lambda_.EventSourceMapping(
+        self.mapping = lambda_.EventSourceMapping(
             self,
             "Mapping",
             target=self.alias,
@@ -186,15 +186,15 @@ class OutboxRelay(FunctionConstruct):
             # The only metric of batches in the bucket: `Errors` counts every retry as well.
             metrics_config=lambda_.MetricsConfig(metrics=[lambda_.MetricType.EVENT_COUNT]),
         )
-        made = cast(lambda_.CfnEventSourceMapping, mapping.node.default_child)
+        made = cast(lambda_.CfnEventSourceMapping, self.mapping.node.default_child)
         # `on_failure=` would add a second policy to the role, which has the permissions already.
         made.destination_config = lambda_.CfnEventSourceMapping.DestinationConfigProperty(
             on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(
                 destination=failures.bucket_arn
             )
         )
-        group = None if schedules is None else schedules.ref
-        self.dashboard_row = monitor_relay(self, self.dead_letters, mapping, group)
+        self.schedule_group = None if schedules is None else schedules.ref
+        monitor_relay(self, self.dead_letters, self.mapping, self.schedule_group)
 
     def _schedule_role(
         self, schedules: scheduler.CfnScheduleGroup, topic: sns.ITopic, config: DeploymentConfig

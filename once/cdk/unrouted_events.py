@@ -136,7 +136,7 @@ class UnroutedEvents(FunctionConstruct):
                 self._subscribe(topic, but=types, after=[topics.subscribed])
         for warning in route_warnings([*consumers, *publishers]):
             Annotations.of(self).add_warning_v2(warning.id, warning.text)
-        self.dashboard_row = monitor_unrouted(self, self.queue, self.sweep)
+        monitor_unrouted(self, self.queue, self.sweep)
 
     def _subscribe(
         self,

@@ -126,7 +126,7 @@ class WebhookFunction(FunctionConstruct):
         else:  # open to everybody
             none = lambda_.FunctionUrlAuthType.NONE
             self.url = self.alias.add_function_url(auth_type=none).url
-        self.dashboard_row = monitor_ingress(self)
+        monitor_ingress(self)
 
     @property
     def endpoints_output(self) -> str:

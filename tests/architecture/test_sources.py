@@ -83,15 +83,15 @@ NAMES = {
     "NotPublished PermanentError Policy Problem Producer Refusal Reply RetryableError S3Object "
     "Scope Source Step Transaction absent durable_function present state_machine",
     "once.cdk": "Auth CaptureTable ClaimBucket CommandFunction CommandProps ConsumerProps "
-    "CustomerKey CustomerKeys Dedup DedupTable DeployedNames DeploymentConfig "
+    "CustomerKey CustomerKeys DashboardParts Dedup DedupTable DeployedNames DeploymentConfig "
     "DurableFunctionProps Endpoint ExistingQueue ExistingTable FurtherStack GITHUB "
     "GlobalTables IdempotentConsumer Network OperatorLog OperatorPolicies OutboxRelay Pollers "
     "Registry RelayFailures RetainedTable Rollout SHOPIFY SLACK STANDARD STRIPE ScheduleGroup "
     "ServiceStack Source StackOutput Stage StateMachineProps StateStack SynthError TableProps "
     "Topics UnroutedEvents WarmThroughput WebhookFunction WebhookProps acknowledge_finding "
     "add_shared_alarms assemble consumer_set_faults deployment_faults event_sources "
-    "event_types_output hmac_profile later_types make_alarm_topic missing_name_faults notify "
-    "output_key published_types run_app stack_size_faults synthesize tables_row "
+    "event_types_output hmac_profile later_types make_alarm_topic make_dashboard "
+    "missing_name_faults notify output_key published_types run_app stack_size_faults synthesize "
     "unmanaged_mapping_faults",
     "once.testing": "FakeAws FakeContext Fault answer_lost cancelled cloud_event inject "
     "never_sent refused",

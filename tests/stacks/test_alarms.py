@@ -442,16 +442,48 @@ def test_cloudwatch_may_publish_to_the_topic_which_has_no_key(cloud: Cloud) -> N
     )
 
 
-def test_the_dashboard_begins_with_the_alarms_and_every_consumer_at_a_glance(cloud: Cloud) -> None:
+def body_of(dashboard: Json) -> Json:
+    """Return what a dashboard shows, with references as text."""
+    body: Json = json.loads(flat(dashboard["DashboardBody"]))
+    return body
+
+
+def test_the_dashboard_shows_the_shop_in_twelve_graphs_and_then_a_chosen_consumer(
+    cloud: Cloud,
+) -> None:
     [dashboard] = cloud.every("AWS::CloudWatch::Dashboard").values()
-    text = json.dumps(dashboard)
-    titles = re.findall(r'title\\+":\\+"([^"\\]+)', text)
-    assert titles[:5] == [
-        *("alarms", "messages waiting", "oldest message, seconds", "dead letters"),
-        "commit, p99, ms",
+    body = body_of(dashboard)
+    alarms, *graphs = (widget["properties"] for widget in body["widgets"])
+    assert len(alarms["alarms"]) == len(alarms_by_path(cloud.service))
+    titles = [graph["title"] for graph in graphs]
+    [variable] = body["variables"]
+    pages = titles.index(f"{variable['pattern']}: outcomes")
+    assert titles[:4] == [
+        *("messages waiting or retried", "oldest message, seconds", "dead letters"),
+        "commit, and commit to topic, p99, ms",
     ]
-    first = text[: text.index(titles[5])]
-    for consumer in CONSUMERS:
-        assert first.count(f'label\\":\\"{consumer.name}\\"') == 4
-    assert f'annotations\\":{{\\"horizontal\\":[{{\\"value\\":{HOUR}' in first
-    assert {"retried", "dead-lettered"} <= {*re.findall(r'label\\+":\\+"([^"\\]+)', text)}
+    assert {"retried", "dead-lettered", "function errors"} < {*titles[:pages]}
+    assert pages <= 12
+    for graph in graphs[:4]:  # its first row shows every consumer
+        shown = {m[-1]["label"] for m in graph["metrics"] if "label" in m[-1]}
+        assert shown >= {consumer.name for consumer in CONSUMERS}
+    chosen = [each["value"] for each in variable["values"]]
+    assert (chosen, variable["defaultValue"]) == ([each.name for each in CONSUMERS], "orders")
+    of_one = [m for g in graphs[pages : pages + 4] for m in g["metrics"] if len(m) > 1]
+    assert {m[3] for m in of_one} == {f"once-{variable['pattern']}"}
+
+
+def test_the_dashboard_draws_the_thresholds_of_the_alarms_over_their_periods(cloud: Cloud) -> None:
+    [dashboard] = cloud.every("AWS::CloudWatch::Dashboard").values()
+    drawn = {
+        (metric[1], metric[-1].get("period", 300)): line["value"]
+        for widget in body_of(dashboard)["widgets"]
+        for line in widget["properties"].get("annotations", {}).get("horizontal", ())
+        for metric in widget["properties"]["metrics"]
+        if len(metric) > 1
+    }
+    for name in ("LettersAlarm", "AgeAlarm", "RetriesAlarm", "ErrorsAlarm"):
+        alarm = cloud.of("orders", name)
+        metric = next(metrics_of(alarm))["MetricName"]
+        period = alarm.get("Period") or alarm["Metrics"][1]["MetricStat"]["Period"]
+        assert drawn[metric, period] == alarm["Threshold"]

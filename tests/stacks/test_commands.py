@@ -43,11 +43,11 @@ def test_the_alias_moves_after_the_relay_knows_the_types(cloud: Cloud) -> None:
     assert cloud.id_of("outbox_relay", "Live") in cloud.resource(NAME, "Live")["DependsOn"]
 
 
-def test_two_alarms_and_a_row_of_the_dashboard(cloud: Cloud) -> None:
+def test_two_alarms_and_a_graph_of_the_dashboard(cloud: Cloud) -> None:
     own = {"CommandsAlarm": FIVE_FAILURES, **on_function(cloud, NAME)}
     assert simple_alarms(cloud, NAME) == own
     [dashboard] = cloud.every("AWS::CloudWatch::Dashboard").values()
-    assert f"{NAME}: without a commit" in json.dumps(dashboard)
+    assert f"{NAME}: outcomes" in json.dumps(dashboard)
 
 
 def test_every_route_verifies_a_token_of_the_issuer(stacks: Stacks) -> None:

@@ -9,7 +9,7 @@ the rollback would fail too. Their names are generated: the next attempt does no
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -22,7 +22,6 @@ from aws_cdk import (
     RemovalPolicy,
     Stack,
 )
-from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_secretsmanager as secretsmanager
@@ -32,14 +31,15 @@ from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
 from once.cdk import retained_data
-from once.cdk._lambda_function import FunctionConstruct, Row
+from once.cdk._lambda_function import FunctionConstruct
 from once.cdk.app.registry import Registry, event_sources, published_types
 from once.cdk.checks.consumer_set import route_warnings
 from once.cdk.checks.handlers_in_code import event_types_output
 from once.cdk.command_function import CommandFunction
+from once.cdk.dashboard import DashboardParts, make_dashboard
 from once.cdk.deployment_options import DEDUP, STRONG, CustomerKey, DeploymentConfig, imported_key
 from once.cdk.idempotent_consumer import IdempotentConsumer
-from once.cdk.monitoring import add_shared_alarms, first_row, make_alarm_topic, notify, tables_row
+from once.cdk.monitoring import add_shared_alarms, make_alarm_topic, notify
 from once.cdk.nag import acknowledge_finding
 from once.cdk.operators import OperatorPolicies
 from once.cdk.outbox_relay import OutboxRelay
@@ -333,14 +333,10 @@ class _ConsumerStack(Stack):
             arns = ",".join(policy.managed_policy_arn for policy in policies)
             _output(self, output, arns, about)
 
-    def _add_dashboard(self, name: str, more: Iterable[Row] = ()) -> None:
+    def _add_dashboard(self, name: str, parts: DashboardParts | None = None) -> None:
         if not self._config.local:  # the embedded AWS has no metrics to show
-            shown = [(one, one.props.name, one.queue, one.dead_letters) for one in self.consumers]
-            first = first_row(shown, self.node.find_all())
-            rows = [first, *(consumer.dashboard_row for consumer in self.consumers), *more]
             # The names of dashboards are those of the whole account, not of a region.
-            board = f"{name}-{self.region}"
-            cloudwatch.Dashboard(self, "Dashboard", dashboard_name=board, widgets=rows)
+            make_dashboard(self, f"{name}-{self.region}", self.consumers, parts)
 
 
 class ServiceStack(_ConsumerStack):
@@ -448,9 +444,10 @@ class ServiceStack(_ConsumerStack):
             endpoint_secrets=[*state.endpoint_secrets.values()],
             further_stacks=list(further),
         )
-        parts = filter(None, (*self.commands, self.webhooks, self.relay, self.unrouted))
-        rows = [*(each.dashboard_row for each in parts), tables_row(state.tables)]
-        self._add_dashboard(config.service, rows)
+        parts = DashboardParts(
+            self.commands, self.webhooks, self.relay, self.unrouted, state.tables
+        )
+        self._add_dashboard(config.service, parts)
         name_resources(self)
 
     def _command_function(self, props: CommandProps) -> CommandFunction:

@@ -25,7 +25,7 @@ from once.cdk.permissions import (
 )
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
-from once.names import PRODUCER_OBJECTS
+from once.names import LIVE_ALIAS, PRODUCER_OBJECTS
 from once.settings import ITEM_RECORD_PREFIX
 from once.webhooks.captured_webhook import BY_TIME
 
@@ -43,10 +43,10 @@ class OperatorPolicies(Construct):
     `read_only` allows `once status`, `trace`, `outbox list`, `dlq list`, `dlq show`, and
     `once webhooks list`, `show` and `listen`. A look at a dead letter receives and hides it for a
     minute, so it includes these actions. `changes` has the further actions of the other commands:
-    to redrive, purge, import, settle, republish and replay, and to send test webhooks. Attach both
-    to the role of an operator who may change data. Each is split into as many policies as IAM's
-    limit of characters requires. Detach them before the stack is deleted: IAM refuses to delete an
-    attached policy.
+    to redrive, purge, import, settle, republish and replay, to pause and resume consumers, and to
+    send test webhooks. Attach both to the role of an operator who may change data. Each is split
+    into as many policies as IAM's limit of characters requires. Detach them before the stack is
+    deleted: IAM refuses to delete an attached policy.
 
     No action reads or writes a business table. Changes of dedup records are restricted to
     transactions. With a webhook ingress, each has one more, at its end: to read captured webhooks,
@@ -218,6 +218,16 @@ class OperatorPolicies(Construct):
         )
 
 
+def _arn(consumer: IdempotentConsumer) -> str:
+    """Return a function's ARN by its name: the function of another tool has no construct here."""
+    return Stack.of(consumer.log_group).format_arn(
+        service="lambda",
+        resource="function",
+        resource_name=consumer.full_name,
+        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+    )
+
+
 def _reads(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatement]:
     if not consumers:
         return
@@ -228,18 +238,8 @@ def _reads(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStatem
     yield allow("ReadDepth", ["sqs:GetQueueAttributes"], *depth)
     yield allow("ReadLetters", _READ_DEAD_LETTERS, *dead_letters)
     yield allow("ReadLogs", ["logs:FilterLogEvents"], *logs)
-    # AWS's reference authorizes by the function, also for a request that names its alias. Its name:
-    # the function of another tool has no construct here.
-    functions = [
-        Stack.of(each.log_group).format_arn(
-            service="lambda",
-            resource="function",
-            resource_name=each.full_name,
-            arn_format=ArnFormat.COLON_RESOURCE_NAME,
-        )
-        for each in consumers
-    ]
-    yield allow("ReadVersions", ["lambda:GetFunctionConfiguration"], *functions)
+    # AWS's reference authorizes by the function, also for a request that names its alias.
+    yield allow("ReadVersions", ["lambda:GetFunctionConfiguration"], *map(_arn, consumers))
     # With item dedup, the dedup records on the items, and nothing else of these items.
     tables = [(c.item_table, c.props.tables[0].keys) for c in consumers if c.item_table]
     if not tables:
@@ -260,3 +260,8 @@ def _changes(consumers: Sequence[IdempotentConsumer]) -> Iterator[iam.PolicyStat
     dead_letters = [consumer.dead_letters.queue_arn for consumer in consumers]
     yield allow("Redrive", ["sqs:SendMessage"], *(c.queue.queue_arn for c in consumers))
     yield allow("MoveLetters", _MOVE_DEAD_LETTERS, *dead_letters)
+    # A mapping has a random id. The condition compares the function that it names, or its alias;
+    # whole ARNs would need one policy more for eighteen consumers.
+    names = [f"*:{each.full_name}{end}" for each in consumers for end in ("", f":{LIVE_ALIAS}")]
+    own = {"StringLike": {"lambda:FunctionArn": names}}
+    yield allow("Pause", ["lambda:UpdateEventSourceMapping"], "*", conditions=own)

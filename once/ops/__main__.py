@@ -34,6 +34,8 @@ such as an embedded one; None without one."""
 
 COMMANDS = {
     "status": ("status", "Show queues, requests for commands, and what is stuck."),
+    "pause": ("pausing", "Pause a consumer: its function receives no message."),
+    "resume": ("pausing", "Let a paused consumer receive messages again."),
     "retries": ("retries", "Show the messages under retry, and open circuit breakers."),
     "trace": (
         "trace.trace_command",

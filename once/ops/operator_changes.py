@@ -58,8 +58,9 @@ class ChangeOptions:
 
 @dataclass(slots=True)
 class Change:
-    """A change under way; the command fills in counts and message ids for the second entry."""
+    """A change under way by a caller. The command fills in the rest for the second entry."""
 
+    who: str
     counts: Mapping[str, int] = field(default_factory=dict)
     message_ids: list[str] = field(default_factory=list)
 
@@ -96,7 +97,7 @@ def logged_change(
             f"nothing was changed: a change must be written to the operator log {group} "
             f"first, and this failed: {error_with_remedy(error)}"
         ) from error
-    change = Change()
+    change = Change(who)
 
     def close(outcome: str) -> str | None:
         """Write the outcome; return why this failed, if it did."""

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +18,7 @@ from once.ops.aws.deployment import Deployment
 from once.ops.aws.function_figures import read_figures
 from once.ops.aws.function_logs import start_errors
 from once.ops.errors import ExitCode, OpsError
+from once.ops.operator_notes import Pause, read_pauses
 from once.ops.progress import find_deployment, saying
 from once.ops.retries import OpenBreaker, Retries, read_retries
 
@@ -50,11 +52,16 @@ class MappingStatus:
     source: str
     state: str
     result: str | None
+    uuid: str
+
+    @property
+    def is_disabled(self) -> bool:
+        return self.state.startswith("Disabl")  # or is about to be
 
     @property
     def fault(self) -> str | None:
         """Why the function gets nothing from this source, as a text; None without a fault."""
-        if self.state.startswith("Disabl"):  # or is about to be
+        if self.is_disabled:
             return f"its event source mapping of {self.source} is {self.state}"
         if (self.result or "").startswith("PROBLEM"):
             return f"its event source mapping of {self.source} says {self.result}"
@@ -79,6 +86,8 @@ class QueueStatus:
         retrying: messages under retry, by the function's log, which is not read while the queues
             are empty.
         breaker: the circuit breaker of the function, if it is open.
+        retention_seconds: the shortest time for which a queue of the consumer keeps a message.
+        pause: the note of an operator who has paused the consumer.
     """
 
     consumer: str
@@ -94,10 +103,52 @@ class QueueStatus:
     mappings: tuple[MappingStatus, ...] = ()
     retrying: int | None = None
     breaker: OpenBreaker | None = None
+    retention_seconds: int | None = None
+    pause: Pause | None = None
 
     @property
     def mapping_faults(self) -> list[str]:
-        return [fault for each in self.mappings if (fault := each.fault)]
+        shown = [each for each in self.mappings if not (self.pause and each.is_disabled)]
+        return [fault for each in shown if (fault := each.fault)]
+
+    @property
+    def is_disabled(self) -> bool:
+        """Whether the function has mappings, and receives from none of them."""
+        return bool(self.mappings) and all(each.is_disabled for each in self.mappings)
+
+    @property
+    def waiting(self) -> int:
+        """Number of messages in the consumer's queues."""
+        return sum(filter(None, (self.visible, self.in_flight, self.delayed, self.isolated)))
+
+    @property
+    def oldest_text(self) -> str:
+        return _age(self.oldest_seconds)
+
+    @property
+    def retention_text(self) -> str:
+        return terminal.format_age(timedelta(seconds=self.retention_seconds or 0))
+
+    def deleted_from(self, pause: Pause) -> datetime:
+        """Return from when on SQS deletes waiting messages of a paused consumer."""
+        oldest = pause.oldest
+        if self.oldest_seconds:
+            oldest = datetime.now(UTC) - timedelta(seconds=self.oldest_seconds)
+        return oldest + timedelta(seconds=self.retention_seconds or 0)
+
+    @property
+    def pause_text(self) -> str | None:
+        """Who has paused the consumer, and until when it can wait, as a text; None if nobody."""
+        if self.pause is None:
+            return None
+        explained = explained_by("paused")
+        if self.mappings and not self.is_disabled:
+            return (
+                f"{self.pause}; but an event source mapping is enabled again, perhaps by a "
+                f"deployment: {explained}"
+            )
+        moment = terminal.format_time(self.deleted_from(self.pause))
+        return f"{self.pause}; SQS deletes waiting messages from {moment} on: {explained}"
 
     @property
     def has_messages(self) -> bool:
@@ -120,6 +171,8 @@ class QueueStatus:
         found = [terminal.counted(self.dead_letters, message)] if self.dead_letters else []
         if self.oldest_seconds is not None and self.oldest_seconds >= max_age_seconds:
             found.append(f"a message has waited for {_age(self.oldest_seconds)}")
+        if self.pause_text:
+            found.append(self.pause_text)
         if self.start_error:
             found.append(no_start(self.start_error))
         if self.breaker:
@@ -161,7 +214,8 @@ def status(
 
     The numbers are approximate on AWS. The command ends with exit code 4 if something
     is stuck: there are dead letters or unrouted events, a function cannot start, a circuit
-    breaker is open, an event source mapping is disabled or has a problem, or the oldest
+    breaker is open, a consumer is paused, an event source mapping is disabled or has a
+    problem, or the oldest
     message of a queue is older than --max-age. The age is not known for a queue
     without recent use, nor in an embedded AWS. Failed starts are read from the last hour
     of the logs, if messages wait, and always for commands; `once retries` shows the
@@ -208,6 +262,7 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
             numbers["isolated"] = isolated[0].total if isolated else None
             known = [age for url in queue_urls if (age := ages[url]) is not None]
             numbers["oldest_seconds"] = max(known, default=None)
+            numbers["retention_seconds"] = min(each.retention_seconds for each in depths)
         return QueueStatus(
             consumer=consumer,
             dead_letters=messages.total,
@@ -225,7 +280,10 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
     faults = {one.name: _queue_faults(sqs, one.queue_url, one.queue_rules) for one in consumers}
     names = {each.consumer: f"{deployment.service}-{each.consumer}" for each in rows}
     read = [names[each.consumer] for each in rows if each.has_messages]
-    errors, mappings = start_errors(client("logs"), read), _mappings()
+    errors, mappings = start_errors(client("logs"), read), function_mappings()
+    pauses: Mapping[str, Pause] = {}
+    with suppress(BotoCoreError, ClientError):  # the mappings show as disabled all the same
+        pauses = read_pauses(deployment)
     busy = [one.consumer for one in rows if one.has_messages and one.consumer in faults]
     retries = read_retries(deployment, busy, datetime.now(UTC))
     return [
@@ -236,6 +294,7 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
             mappings=tuple(mappings.get(name, ())),
             retrying=len(found.messages) if isinstance(found, Retries) else None,
             breaker=found.breaker if isinstance(found, Retries) else None,
+            pause=pauses.get(each.consumer),
         )
         for each in rows
         for name, found in [(names[each.consumer], retries.get(each.consumer))]
@@ -273,7 +332,7 @@ def _queue_faults(sqs: "SQSClient", url: str, rules: Mapping[str, int]) -> tuple
     return tuple(faults)
 
 
-def _mappings() -> dict[str, list[MappingStatus]]:
+def function_mappings() -> dict[str, list[MappingStatus]]:
     """Return the mappings of the account by function; none if they may not be read."""
     lambda_client: LambdaClient = client("lambda")
     found: dict[str, list[MappingStatus]] = {}
@@ -282,7 +341,8 @@ def _mappings() -> dict[str, list[MappingStatus]]:
             for each in page["EventSourceMappings"]:
                 function = each["FunctionArn"].split(":")[6]
                 source, result = each.get("EventSourceArn", ""), each.get("LastProcessingResult")
-                found.setdefault(function, []).append(MappingStatus(source, each["State"], result))
+                mapping = MappingStatus(source, each["State"], result, each["UUID"])
+                found.setdefault(function, []).append(mapping)
     except (BotoCoreError, ClientError):  # such as an older policy of an operator
         return {}
     return found
@@ -299,7 +359,8 @@ def _table(rows: Sequence[QueueStatus], max_age_seconds: float) -> Table:
         cells = (*counts, row.dead_letters)
         shown = [terminal.UNKNOWN if each is None else str(each) for each in cells]
         style = "red" if row.stuck(max_age_seconds) else "yellow" if row.retrying else None
-        table.add_row(row.consumer, *shown, style=style)
+        name = f"{row.consumer} (paused)" if row.pause else row.consumer
+        table.add_row(name, *shown, style=style)
     return table
 
 

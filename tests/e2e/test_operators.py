@@ -4,6 +4,7 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,3 +121,25 @@ def test_x4_a_charge_that_was_made_by_hand_is_committed_without_another(
     assert len(service.emails(f"{order}@example.com")) == 1
     types = [event["type"] for event in published(service, order)]
     assert types.count("payment.captured") == 1
+
+
+def test_a_paused_consumer_receives_nothing_and_goes_on_when_it_is_resumed(
+    service: Deployment,
+) -> None:
+    order, sku = unique("order"), shelf(service)
+    assert "is paused" in service.ops(
+        "pause", "inventory", "--yes", "--why", "the stock is counted"
+    )
+    service.publish(placed(order, sku))
+    service.wait_until_empty("orders")
+    waits = partial(service.depth, service.queue("inventory"))
+    wait_until("its message waits", lambda: waits() == 1, timeout=REST_SECONDS)
+    found = json.loads(service.ops("status", "--json", code=4))["queues"]
+    [row] = [row for row in found if row["consumer"] == "inventory"]
+    assert (row["pause"]["why"], {each["state"] for each in row["mappings"]}) == (
+        "the stock is counted",
+        {"Disabled"},
+    )
+    service.ops("resume", "inventory", "--yes")
+    service.wait_at_rest()
+    assert_counted_once(service, order, sku)

@@ -196,7 +196,9 @@ NEW = {name for name in DOCUMENTED if name.startswith("new ")}
 """They write into the working directory."""
 TEMPLATES = {"package", "template", "lock"}
 """Tested with what they write: tests/e2e/test_examples.py, tests/ops/new/test_new.py."""
-ALONE = {CONSOLE, *EFFECTS, *NEW, *TEMPLATES, *WEBHOOKS}
+MAPPINGS = {"pause", "resume"}
+"""Tested with event source mappings: tests/ops/test_pausing.py."""
+ALONE = {CONSOLE, *EFFECTS, *MAPPINGS, *NEW, *TEMPLATES, *WEBHOOKS}
 FREE = {"events", "attributes", "failed", "moments", "headers"}
 """Members whose own members are names of data, or differ from entry to entry."""
 
@@ -349,7 +351,7 @@ def test_the_help_of_every_command_keeps_the_conventions() -> None:
         if CHANGING & options - {"--why"}:
             assert options >= CHANGING, name
             changing.append(name)
-    assert sorted(changing) == sorted((*CHANGES, "webhooks replay"))
+    assert sorted(changing) == sorted((*CHANGES, *MAPPINGS, "webhooks replay"))
 
 
 def _texts(file: Path) -> Iterator[str]:

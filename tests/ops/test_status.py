@@ -67,6 +67,13 @@ def test_json_has_the_same_values(busy: Cloud) -> None:
         ["4 unrouted events"],
     ]
     assert [row.pop("start_error") for row in found["queues"]] == [None] * 4
+    assert [row.pop("pause") for row in found["queues"]] == [None] * 4
+    assert [row.pop("retention_seconds") for row in found["queues"]] == [
+        345600,
+        345600,
+        None,
+        345600,
+    ]
     assert [row.pop("breaker") for row in found["queues"]] == [None] * 4
     assert [row.pop("retrying") for row in found["queues"]] == [0, 0, None, None]
     assert [row.pop("mappings") for row in found["queues"]] == [[]] * 4
@@ -168,7 +175,7 @@ def test_a_mapping_that_reads_nothing_is_stuck(
 ) -> None:
     name = function.partition(":")[0]
     arn = f"arn:aws:lambda:us-east-1:123456789012:function:once-{function}"
-    mapping = {"FunctionArn": arn, "EventSourceArn": "arn:it", "State": state}
+    mapping = {"FunctionArn": arn, "EventSourceArn": "arn:it", "State": state, "UUID": "u"}
     pages = {
         "EventSourceMappings": [mapping | ({"LastProcessingResult": result} if result else {})]
     }
@@ -177,9 +184,11 @@ def test_a_mapping_that_reads_nothing_is_stuck(
     assert found.exit_code == (ExitCode.STUCK if stuck else 0)
     assert (f"{name}: its event source mapping of arn:it" in found.stderr) is stuck
     shown = {row["consumer"]: row["mappings"] for row in json.loads(found.stdout)["queues"]}
-    assert shown.get(name, [{"source": "arn:it", "state": state, "result": result}]) == [
-        {"source": "arn:it", "state": state, "result": result}
-    ]
+    assert shown.get(name, [mapping_of(state, result)]) == [mapping_of(state, result)]
+
+
+def mapping_of(state: str, result: str | None) -> dict[str, str | None]:
+    return {"source": "arn:it", "state": state, "result": result, "uuid": "u"}
 
 
 def test_a_queue_that_refuses_large_messages_is_named(cloud: Cloud) -> None:

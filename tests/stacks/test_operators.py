@@ -33,6 +33,7 @@ READS, CHANGING = ("ReadOnly", "ReadWebhooks"), ("Changes", "SignWebhooks")
 POLICIES = (*READS, *CHANGING)
 CHANGES = {
     *("SendMessage", "DeleteMessage", "Publish", "InvokeFunction", "UpdateItem"),
+    "UpdateEventSourceMapping",
     *("CreateLogStream", "PutLogEvents", "GetSecretValue"),
 }
 

@@ -12,7 +12,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from once.names import LIVE_ALIAS, Limits
+from once.names import LIVE_ALIAS, Limits, QueueRule
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -95,13 +95,15 @@ def _failure_text(failure: Mapping[str, Any]) -> str:
 class QueueDepth:
     """Number of messages in a queue; approximate on AWS.
 
-    `message_bytes` is the size of the largest message that the queue takes.
+    `message_bytes` is the size of the largest message that the queue takes, and
+    `retention_seconds` the time for which it keeps one.
     """
 
     visible: int
     in_flight: int
     delayed: int
     message_bytes: int = Limits.MESSAGE_BYTES
+    retention_seconds: int = Limits.QUEUE_STAY_SECONDS
 
     @property
     def total(self) -> int:
@@ -114,11 +116,12 @@ class QueueDepth:
 
 def depth(sqs: "SQSClient", url: str) -> QueueDepth:
     of, size = "ApproximateNumberOfMessages", "MaximumMessageSize"
-    names: Any = (of, f"{of}NotVisible", f"{of}Delayed", size)
+    names: Any = (of, f"{of}NotVisible", f"{of}Delayed", size, QueueRule.RETENTION)
     answer: Any = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
     visible, in_flight, delayed = (int(answer[name]) for name in names[:3])
     message_bytes = int(answer.get(size, Limits.MESSAGE_BYTES))
-    return QueueDepth(visible, in_flight, delayed, message_bytes)
+    retention = int(answer.get(QueueRule.RETENTION, Limits.QUEUE_STAY_SECONDS))
+    return QueueDepth(visible, in_flight, delayed, message_bytes, retention)
 
 
 def total_depth(sqs: "SQSClient", urls: Iterable[str]) -> QueueDepth:

@@ -16,10 +16,12 @@ from once.ops.console.dead_letter_pages import (
     kind_counts,
     read_messages,
 )
-from once.ops.console.rendering import BarChart, Request, Response, page, query_text
+from once.ops.console.jobs import Job, Progress
+from once.ops.console.rendering import BarChart, FormData, Request, Response, page, query_text
 from once.ops.console.state import PATIENCE_SECONDS, QUEUE_SECONDS, max_age, state_of
 from once.ops.dead_letters.assessment import RedriveOutcome
 from once.ops.errors import OpsError
+from once.ops.pausing import MappingChange
 from once.ops.retries import Retries, next_text, read_retries
 
 COLUMNS = {
@@ -68,6 +70,8 @@ def needs(
             yield Need(name, status.no_start(row.start_error), None, _REDEPLOY)
         if row.breaker:
             yield Need(name, str(row.breaker), row.breaker.since, _RETRIES, route="retries")
+        if row.pause and row.pause_text:
+            yield Need(name, row.pause_text, row.pause.since, "Resume it when its cause is gone.")
         for fault in row.mapping_faults:
             yield Need(name, fault, None, "Enable it, or deploy again.")
         if row.dead_letters:
@@ -81,6 +85,25 @@ def needs(
         if row.oldest_seconds is not None and row.oldest_seconds >= longest:
             since = now - timedelta(seconds=row.oldest_seconds)
             yield Need(name, "a message waits", since, "Read the log of its function.")
+
+
+def plan_pause(request: Request, form: FormData) -> Job:
+    """Return the job that pauses a consumer, or with the field `resume` lets it go on."""
+    state, name = state_of(request), str(form.get("consumer"))
+    change = MappingChange.plan(state.deployment, name, pausing="resume" not in form)
+
+    def work(why: str | None, progress: Progress) -> None:
+        change.run(why)
+        progress.advance(1, {"mappings": len(change.status.mappings)})
+
+    return Job(
+        title=f"{change.command.capitalize()} {name}",
+        plan=change.lines,
+        changes=1,
+        work=work,
+        undo="Resume it." if change.pausing else "Pause it again.",
+        needs_reason=change.pausing,
+    )
 
 
 def retries_page(request: Request) -> Response:
@@ -162,6 +185,7 @@ def overview_page(request: Request) -> Response:
         rows=rows,
         depths={row.consumer: depth_chart(row.consumer) for row in rows},
         columns=[*COLUMNS],
+        consumers=functions,
         activity={name: charts(of, known) for name, of in functions.items()} if known else {},
         source=known.source if known else None,
     )

@@ -19,7 +19,7 @@ from typer import BadParameter
 
 from once.errors import NoKey, TooLarge
 from once.events import cloud_event, identity, outgoing
-from once.names import SOURCE_PREFIX
+from once.names import SOURCE_PREFIX, explained_by
 from once.ops import terminal
 from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import Deployment
@@ -28,6 +28,7 @@ from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.due_events import DueStanding, standing_of
 from once.ops.errors import ExitCode, OpsError, error_with_remedy
+from once.ops.operator_notes import read_pauses
 from once.ops.progress import find_deployment, saying
 from once.ops.trace.timeline import (
     EntryKind,
@@ -188,6 +189,7 @@ class TraceSearch:
         self._keys = self._start_keys(consumer, sources, scope)
         self._searched: list[str] = []
         self._start_errors: list[str] = []
+        self._pauses: list[str] = []
         self.notes: list[str] = []
         self.hidden: queue_walk.HiddenMessages | None = None
         self.read_all = False
@@ -262,6 +264,8 @@ class TraceSearch:
             self._searched.append(fault or f"the logs of {', '.join(functions)}")
         standings = self._standings(graph, now)
         entries = timeline(graph, lines, now, standings)
+        self._pauses = [*self._pauses_of(graph)]
+        self.notes += self._pauses
         published = DueStanding.PUBLISHED
         open_events = [
             (event, keys)
@@ -287,6 +291,14 @@ class TraceSearch:
                 for consumer, event_type in sorted(graph.unknown)
             ]
         return graph, entries
+
+    def _pauses_of(self, graph: EventGraph) -> Iterator[str]:
+        """Yield a text for each paused consumer that takes one of the events, or for all."""
+        types = {event.type for event in graph.events.values()}
+        for name, pause in read_pauses(self._deployment).items():
+            consumer = self._deployment.consumers.get(name)
+            if consumer and (not types or types & {*consumer.event_types}):
+                yield f"{name} is {pause}. Its messages wait: {explained_by('paused')}"
 
     def _standings(self, graph: EventGraph, now: datetime) -> Standings:
         """Return the standings of the due events of a graph; by the clock if AWS refuses."""
@@ -336,7 +348,7 @@ class TraceSearch:
             "rule that synthesis could not read, is found by the whole dedup key or through a dead "
             "message. An event that still waits in a queue has no record yet (`once status` shows "
             "the queues), and expired records are deleted"
-            + "".join(f"\n{each}" for each in self._start_errors)
+            + "".join(f"\n{each}" for each in (*self._start_errors, *self._pauses))
         )
 
 

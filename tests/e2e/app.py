@@ -40,9 +40,11 @@ def line(name: str, folder: str = "", **values: object) -> ConsumerProps:
 
 PROBE = line(
     "probe",
+    events=("probe.due",),
     external=("probe.asked",),
     tables=(CONTROLS, COUNTERS),
     publishes=("probe.counted",),  # which no consumer takes
+    publishes_later=("probe.due",),
     fair_by="counter",
 )
 MORTAL = line("mortal", external=("mortal.asked",), tables=(COUNTERS,))

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -10,6 +11,7 @@ import pytest
 
 from demo.kills import kill_processes
 from demo.payment_sandbox import PaymentFault
+from demo.quiescence import wait_until
 from once.testing import cloud_event
 from tests.e2e.deployment import Deployment, attribute
 
@@ -231,6 +233,26 @@ def test_o1_a_relay_that_is_killed_loses_nothing(service: Deployment) -> None:
         process.kill()
     service.wait_at_rest()
     assert_paid_once(service, *orders)
+
+
+def test_a_due_event_arrives_once_and_not_before_its_time(service: Deployment) -> None:
+    counter = unique("due")
+    service.put("controls", id=counter, waits="4")
+    asked = cloud_event("probe.asked", {"counter": counter})
+    service.send("probe", asked, asked)
+
+    def found() -> dict[str, str]:
+        return service.get("counters", id=counter)
+
+    wait_until("the due event has come", lambda: "due_arrived" in found(), timeout=60)
+    service.send("probe", asked)  # after its end
+    service.ops("outbox", "republish", "--yes", "--since", "1h")
+    service.wait_at_rest()
+    [record] = [r for r in service.evidence().items("dedup") if counter in str(r.get("outbox"))]
+    [event] = json.loads(record["outbox"]["S"])
+    due = datetime.fromisoformat(event["time"]).timestamp()
+    assert (found()["amount"], found()["due_count"]) == ("1", "1")
+    assert int(record["committed_at"]["N"]) / 1000 + 1 < due <= float(found()["due_arrived"])
 
 
 def test_o3_what_is_republished_from_the_table_changes_nothing_twice(

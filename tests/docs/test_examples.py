@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock, Mock
@@ -231,6 +231,7 @@ RUN_BY = {
     "docs/handlers.md": "tests/docs/test_examples.py",
     "docs/index.md": "tests/docs/test_examples.py",
     "docs/migrating.md": "tests/docs/test_migrating.py",
+    "docs/processes.md": "tests/docs/test_examples.py",
     "docs/regions.md": "tests/docs/test_examples.py",
     "docs/testing.md": "tests/docs/test_examples.py",
     "docs/webhooks.md": "tests/docs/test_webhooks_page.py",
@@ -299,6 +300,13 @@ def test_the_deployment_of_a_standby_brings_no_table_of_its_own() -> None:
         made = config(region, standby=standby)
         assert (made.standby, [*made.existing_tables]) == (standby, taken)
         assert [*deployment_faults(made), *unfit_option_faults(made, lines, region)] == []
+
+
+def test_the_steps_of_the_processes_page_are_those_of_the_shop() -> None:
+    shop = "".join(p.read_text() for p in (ROOT / "functions").glob("*/handler.py"))
+    for block in blocks(ROOT / "docs" / "processes.md"):
+        for step in block.split("\n\n\n"):
+            assert step in shop or indent(step, "    ") in shop
 
 
 def test_every_page_with_python_has_a_test_that_runs_it() -> None:

@@ -6,6 +6,7 @@ did it, and why. Deployments do not set the state of a mapping; where one enable
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -19,7 +20,7 @@ from once.ops.errors import OpsError
 from once.ops.operator_changes import ChangeOptions, logged_change
 from once.ops.operator_notes import Pause, write_pause
 from once.ops.progress import find_deployment, saying
-from once.ops.status import QueueStatus, function_mappings, read_status
+from once.ops.status import MappingStatus, QueueStatus, read_mappings, read_status
 
 WAIT_SECONDS = 180.0
 """Time in which Lambda must have changed the mappings. It takes up to a minute."""
@@ -103,23 +104,31 @@ class MappingChange:
         return Pause(who, now, why, now - timedelta(seconds=self.status.oldest_seconds or 0))
 
     def _switch(self) -> None:
-        wanted, function = "Disabled" if self.pausing else "Enabled", self.consumer.function_name
-        for each in self.status.mappings:
-            if each.state != wanted:
-                client("lambda").update_event_source_mapping(
-                    UUID=each.uuid, Enabled=not self.pausing
-                )
-        end = time.monotonic() + WAIT_SECONDS
+        wanted = "Disabled" if self.pausing else "Enabled"
+        left = [each for each in self.status.mappings if each.state != wanted]
+        function = self.consumer.function_name
         with saying(f"Lambda changes the event source mappings of {function}"):
-            while states := {
-                each.state for each in function_mappings().get(function, ()) if each.state != wanted
-            }:
-                if time.monotonic() > end:
-                    raise OpsError(
-                        f"its mappings are {', '.join(sorted(states))} after {WAIT_SECONDS:.0f} s, "
-                        f"and not {wanted}: run this command again"
-                    )
-                time.sleep(LOOK_SECONDS)
+            switch_mappings(left, enabled=not self.pausing)
+
+
+def switch_mappings(mappings: Sequence[MappingStatus], *, enabled: bool) -> None:
+    """Enable or disable event source mappings, and wait until Lambda has done it."""
+    wanted, ids = "Enabled" if enabled else "Disabled", {each.uuid for each in mappings}
+    for each in mappings:
+        client("lambda").update_event_source_mapping(UUID=each.uuid, Enabled=enabled)
+    end = time.monotonic() + WAIT_SECONDS
+    while states := {
+        each.state
+        for found in read_mappings().values()
+        for each in found
+        if each.uuid in ids and each.state != wanted
+    }:
+        if time.monotonic() > end:
+            raise OpsError(
+                f"its mappings are {', '.join(sorted(states))} after {WAIT_SECONDS:.0f} s, "
+                f"and not {wanted}: run this command again"
+            )
+        time.sleep(LOOK_SECONDS)
 
 
 @app.command("pause")

@@ -44,7 +44,7 @@ app = terminal.command_group()
 
 @dataclass(frozen=True, slots=True)
 class MappingStatus:
-    """An event source mapping of a function; `source` is the ARN of its queue or stream.
+    """An event source mapping of a function, by its UUID; `source` is its queue's or stream's ARN.
 
     `result` is Lambda's `LastProcessingResult`, None if it has not polled yet.
     """
@@ -332,19 +332,24 @@ def _queue_faults(sqs: "SQSClient", url: str, rules: Mapping[str, int]) -> tuple
     return tuple(faults)
 
 
-def function_mappings() -> dict[str, list[MappingStatus]]:
+def function_mappings() -> Mapping[str, Sequence[MappingStatus]]:
     """Return the mappings of the account by function; none if they may not be read."""
-    lambda_client: LambdaClient = client("lambda")
-    found: dict[str, list[MappingStatus]] = {}
     try:
-        for page in lambda_client.get_paginator("list_event_source_mappings").paginate():
-            for each in page["EventSourceMappings"]:
-                function = each["FunctionArn"].split(":")[6]
-                source, result = each.get("EventSourceArn", ""), each.get("LastProcessingResult")
-                mapping = MappingStatus(source, each["State"], result, each["UUID"])
-                found.setdefault(function, []).append(mapping)
+        return read_mappings()
     except (BotoCoreError, ClientError):  # such as an older policy of an operator
         return {}
+
+
+def read_mappings() -> Mapping[str, Sequence[MappingStatus]]:
+    """Return the mappings of the account and Region, by function."""
+    lambda_client: LambdaClient = client("lambda")
+    found: dict[str, list[MappingStatus]] = {}
+    for page in lambda_client.get_paginator("list_event_source_mappings").paginate():
+        for each in page["EventSourceMappings"]:
+            function = each["FunctionArn"].split(":")[6]
+            source, result = each.get("EventSourceArn", ""), each.get("LastProcessingResult")
+            mapping = MappingStatus(source, each["State"], result, each["UUID"])
+            found.setdefault(function, []).append(mapping)
     return found
 
 

@@ -185,20 +185,22 @@ PAGE = (ROOT / "docs" / "command-line.md").read_text()
 DOCUMENTED = {
     name: json.loads(example)
     for name, example in re.findall(
-        r"^### once ([\w ]+)\n.*?^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
+        r"^### once ([\w -]+)\n.*?^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL
     )
 }
 CONSOLE = "console"
 LIST, SETTLE = EFFECTS = ("effects list", "effects settle")
 WEBHOOKS = {name for name in DOCUMENTED if name.startswith("webhooks ")}
 """Tested with a deployment that has an ingress: tests/ops/webhooks/test_list.py."""
+REGIONS = {name for name in DOCUMENTED if name.startswith("region ")}
+"""Tested with a deployment in two Regions: tests/ops/test_region_takeover.py."""
 NEW = {name for name in DOCUMENTED if name.startswith("new ")}
 """They write into the working directory."""
 TEMPLATES = {"package", "template", "lock"}
 """Tested with what they write: tests/e2e/test_examples.py, tests/ops/new/test_new.py."""
 MAPPINGS = {"pause", "resume"}
 """Tested with event source mappings: tests/ops/test_pausing.py."""
-ALONE = {CONSOLE, *EFFECTS, *MAPPINGS, *NEW, *TEMPLATES, *WEBHOOKS}
+ALONE = {CONSOLE, *EFFECTS, *MAPPINGS, *NEW, *REGIONS, *TEMPLATES, *WEBHOOKS}
 FREE = {"events", "attributes", "failed", "moments", "headers"}
 """Members whose own members are names of data, or differ from entry to entry."""
 
@@ -333,6 +335,7 @@ def _commands(group: Any, path: str = "") -> Iterator[tuple[str, Any, set[str]]]
 
 CHANGING = {"--yes", "--dry-run", "--why"}
 CHANGES = ("dlq redrive", "dlq purge", "dlq import", "effects settle", "outbox republish")
+TAKEOVERS = ("region fail-over", "region fail-back")
 ONE_NAME = {"--most": "--limit", "--max": "--limit", "--older-than": "--until", "--from": "--since"}
 
 
@@ -351,7 +354,7 @@ def test_the_help_of_every_command_keeps_the_conventions() -> None:
         if CHANGING & options - {"--why"}:
             assert options >= CHANGING, name
             changing.append(name)
-    assert sorted(changing) == sorted((*CHANGES, *MAPPINGS, "webhooks replay"))
+    assert sorted(changing) == sorted((*CHANGES, *MAPPINGS, *TAKEOVERS, "webhooks replay"))
 
 
 def _texts(file: Path) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import uniform
@@ -37,6 +38,18 @@ def client(service: str, *, read_timeout_seconds: int = READ_TIMEOUT_SECONDS) ->
     # The SDKs of other languages and the AWS CLI read AWS_REGION first; boto3 does not read it.
     region = os.environ.get("AWS_REGION") or None
     return boto3.client(service, config=config, region_name=region)
+
+
+@contextmanager
+def in_region(region: str) -> Iterator[None]:
+    """Let every client that is made meanwhile, in any thread, be one of this Region."""
+    before = os.environ.get("AWS_REGION")
+    os.environ["AWS_REGION"] = region
+    try:
+        yield
+    finally:
+        os.environ.pop("AWS_REGION")
+        os.environ.update({} if before is None else {"AWS_REGION": before})
 
 
 BatchCall = Callable[[list[Any]], Mapping[str, Any]]

@@ -135,6 +135,8 @@ class Record:
     STANDING = "standing"
     EFFECT_OUTCOME = "effect_outcome"
     """The outcome of a settled effect, as JSON; see `once.effects.executor`."""
+    DECLARED = "declared"
+    """Policy and shape of a pending effect's outcome, as JSON; see `once.effects.declaration`."""
     SETTLEMENT = "settlement"
     """Settlement of an effect by hand, as JSON: person, time and reason."""
 

@@ -35,7 +35,7 @@ READ = (
     *(Record.PK, Record.STATE, Record.FINGERPRINT, Record.COMMIT, Record.EXPIRES_AT),
     *(Record.COMMITTED_AT, Record.EFFECT, Record.PROVIDER_KEY, Record.REQUEST),
     *(Record.KEY_EXPIRES_AT, Record.OWNER, Record.LEASE_UNTIL, Record.STANDING),
-    *(Record.EFFECT_OUTCOME, Record.SETTLEMENT, Record.ANSWER, Record.REFUSAL),
+    *(Record.EFFECT_OUTCOME, Record.SETTLEMENT, Record.DECLARED, Record.ANSWER, Record.REFUSAL),
 )
 """The attributes that `StoredRecord` reads: all but the outbox, which may be large."""
 

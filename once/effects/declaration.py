@@ -15,6 +15,12 @@ from typing import Any, Generic, Protocol, TypeVar, get_type_hints, overload
 import msgspec
 from msgspec import Struct
 
+from once.errors import Refusal
+from once.events.models import model_of
+
+_MAX_SCHEMA_BYTES = 2048
+"""A longer schema is not kept: each KiB of a record is a write unit."""
+
 RequestT = TypeVar("RequestT")
 """An effect's request."""
 OutcomeT = TypeVar("OutcomeT")
@@ -86,6 +92,34 @@ class Effect(Struct, Generic[RequestT, OutcomeT], eq=False):
     def outcome_type(self) -> Any:
         """The type of the outcome, which decodes an outcome that the record keeps."""
         return _returned_type(self.function)
+
+
+class Declared(Struct, frozen=True):
+    """The declaration of an effect, which its pending record keeps as JSON: whoever settles the
+    effect by hand has no other.
+
+    Attributes:
+        returns: the JSON Schema of its outcome; None if its type has none, or a long one.
+        refusals: names of the classes of refusals that its consumer answers.
+    """
+
+    policy: Policy
+    returns: Any = None
+    refusals: tuple[str, ...] = ()
+
+
+@cache
+def declared_text(effect: Effect[Any, Any], refusals: tuple[type[Refusal], ...]) -> str:
+    """Return the declaration of an effect as JSON; `refusals` are those that are answered."""
+    found, names = [*refusals], dict[str, None]()
+    while found:
+        kind = found.pop(0)
+        names[kind.__name__] = None
+        found[:0] = kind.__subclasses__()
+    returns = model_of(effect.outcome_type).schema
+    if len(msgspec.json.encode(returns)) > _MAX_SCHEMA_BYTES:
+        returns = None
+    return msgspec.json.encode(Declared(effect.policy, returns, tuple(names))).decode()
 
 
 class EffectDecorator(Protocol[RequestT]):

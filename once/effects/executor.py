@@ -93,7 +93,8 @@ class EffectExecutor:
                 f"the effect {effect.name!r} is not declared by this consumer: declare it with "
                 "@consumer.effect"
             )
-        return self.ledger.open(effect, request, pk, deadline.seconds_to_the_end)
+        seconds = deadline.seconds_to_the_end
+        return self.ledger.open(effect, request, pk, seconds, self.refusals)
 
     def begin(self, pk: str, intent: Intent, deadline: Deadline) -> EffectAttempt:
         """Return the attempt of the delivery that has just committed the intent."""

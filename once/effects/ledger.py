@@ -5,7 +5,7 @@ so it neither calls nor writes any more. Each change is a transaction of one act
 function's role allows writes only inside transactions.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -14,8 +14,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 from msgspec import Struct
 
-from once.effects.declaration import Effect, Policy
-from once.errors import THROTTLING, EffectUnknown, InFlight, Throttled, Unanswered, summary_of
+from once.effects.declaration import Effect, Policy, declared_text
+from once.errors import (
+    THROTTLING,
+    EffectUnknown,
+    InFlight,
+    Refusal,
+    Throttled,
+    Unanswered,
+    summary_of,
+)
 from once.events.identity import key_hash
 from once.names import Record, Standing, State
 
@@ -56,6 +64,7 @@ class Intent(Struct, frozen=True):
         standing: whether the call may still run, did nothing, or has an outcome.
         outcome: the outcome of a settled effect, as `once.effects.executor` writes it.
         settlement: who settled the effect by hand, when and why, as JSON.
+        declared: policy and shape of its outcome, as JSON: see `Declared`.
     """
 
     effect: str
@@ -67,6 +76,7 @@ class Intent(Struct, frozen=True):
     standing: Standing
     outcome: str | None = None
     settlement: str | None = None
+    declared: str | None = None
 
     @property
     def account(self) -> str:
@@ -101,6 +111,7 @@ class Intent(Struct, frozen=True):
             standing=Standing(item[Record.STANDING]["S"]),
             outcome=item[Record.EFFECT_OUTCOME]["S"] if Record.EFFECT_OUTCOME in item else None,
             settlement=item[Record.SETTLEMENT]["S"] if Record.SETTLEMENT in item else None,
+            declared=item[Record.DECLARED]["S"] if Record.DECLARED in item else None,
         )
 
     def item(self) -> dict[str, Any]:
@@ -116,6 +127,8 @@ class Intent(Struct, frozen=True):
             attributes[Record.KEY_EXPIRES_AT] = {"N": str(self.key_expires_at)}
         if self.outcome is not None:
             attributes[Record.EFFECT_OUTCOME] = {"S": self.outcome}
+        if self.declared is not None:
+            attributes[Record.DECLARED] = {"S": self.declared}
         return attributes
 
     def trail(self) -> dict[str, Any]:
@@ -188,13 +201,18 @@ class EffectLedger(Struct):
     margin_seconds: float
 
     def open(
-        self, effect: Effect[Any, Any], request: bytes, pk: str, lease_seconds: float
+        self,
+        effect: Effect[Any, Any],
+        request: bytes,
+        pk: str,
+        lease_seconds: float,
+        refusals: Iterable[type[Refusal]] = (),
     ) -> Intent:
         """Return the intent to commit before the first call.
 
         The provider key derives from the event's key, so it is the same even if the record is lost.
         The lease ends when this function has ended, and is stored by its clock; the function that
-        reads it adds the margin for its own.
+        reads it adds the margin for its own. `refusals` are those that the consumer answers.
         """
         return Intent(
             effect=effect.name,
@@ -204,6 +222,7 @@ class EffectLedger(Struct):
             owner=uuid4().hex,
             lease_until=self._lease(lease_seconds),
             standing=Standing.IN_FLIGHT,
+            declared=declared_text(effect, tuple(refusals)),
         )
 
     def take_over(

@@ -97,6 +97,10 @@ class Rules:
         except Exception as error:  # a validator failed; its text may hold a value
             raise ValueError(type(error).__name__) from None
 
+    def schema(self) -> Any:
+        """Return the JSON Schema of the data that it reads."""
+        return self._adapter.json_schema()
+
     def dumped(self, value: Any, *, mode: Literal["json", "python"] = "json") -> Any:
         """Return an object of the model, by its aliases; a NamedTuple as an object of JSON."""
         form = self._adapter.dump_python(value, mode=mode, by_alias=True, warnings=False)

@@ -187,6 +187,16 @@ class Model:
             self.faults += model_of(each).faults
             self.write_faults += model_of(each).write_faults
 
+    @property
+    def schema(self) -> Any:
+        """The JSON Schema of the data that it reads, without titles and descriptions; None if the
+        model has none."""
+        try:
+            rules = self._rules
+            return _bare(rules.schema() if rules else msgspec.json.schema(self._form))
+        except Exception:  # a user's class may raise anything
+            return None
+
     def read(self, data: Any) -> Any:
         """Return parsed JSON as an object of the model.
 
@@ -311,6 +321,20 @@ class Model:
 
 
 _model_of = cache(Model)
+
+
+def _bare(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_bare(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        name: {key: _bare(each) for key, each in value.items()}
+        if name in ("properties", "$defs")
+        else _bare(value)
+        for name, value in schema.items()
+        if name not in ("title", "description", "default", "examples")
+    }
 
 
 def _first_line(error: Exception) -> str:

@@ -11,6 +11,7 @@ read only if it is exact: its producer may have meant what a double rounds.
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from itertools import accumulate
@@ -58,6 +59,9 @@ _STEPS = 1024
 
 _PART = 2**20
 
+_BEGUN = re.compile(r"\s*(-|[.eE][+-]?|t|tr|tru|f|fa|fal|fals|n|nu|nul)?\s*", re.ASCII)
+"""A text that ends where a value, a comma or a colon should follow, or within a value."""
+
 
 class Number(float):
     """A fraction with the digits of its producer, which `repr` may write in another way: 0.10."""
@@ -101,6 +105,8 @@ def parse(text: str, *, max_bytes: int, deadline: Deadline | None = None) -> Any
     try:
         tree = decoder.decode(plain)
     except json.JSONDecodeError as error:
+        if _is_cut_off(error):
+            raise Unparseable(f"not JSON: cut off after {len(text)} characters") from None
         what, place = error.msg.removesuffix(" at"), error.pos + len(text) - len(plain)
         raise Unparseable(f"not JSON: {what} at character {place}") from None
     if "\\u" in text:
@@ -108,6 +114,16 @@ def parse(text: str, *, max_bytes: int, deadline: Deadline | None = None) -> Any
         _check_surrogates(plain)
     _check_combining(plain)
     return tree
+
+
+def _is_cut_off(error: json.JSONDecodeError) -> bool:
+    """Return whether a text ends before its value does.
+
+    The decoder has an error for each place where it may end. One cause must have one text, since
+    operators group failures by it.
+    """
+    rest = error.doc[error.pos :]
+    return error.msg.startswith("Unterminated") or _BEGUN.fullmatch(rest) is not None
 
 
 def whole_number(value: Any) -> int | None:

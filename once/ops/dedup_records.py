@@ -7,13 +7,17 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
+
 from once.commands.answer import Reply
 from once.commit import dedup_record, item_dedup
+from once.effects.declaration import Declared
 from once.effects.ledger import Intent
 from once.events.identity import consumer_of, field_values
 from once.names import CLOCK_SKEW_SECONDS, Limits, Outcome, Record, Standing
 from once.ops.aws.clients import ATTEMPTS, batches, pause
 from once.ops.aws.deployment import Deployment
+from once.ops.effect_shapes import shape_of
 from once.ops.errors import OpsError
 from once.ops.terminal import NOT_READABLE, format_epoch_seconds, from_epoch_seconds
 
@@ -315,6 +319,9 @@ def _pending_lines(record: dedup_record.StoredRecord, intent: Intent, now: datet
     )
     over = "over" if lease <= now.timestamp() else "running"
     more = {"outcome": intent.outcome, "settled by hand": intent.settlement}
+    if known := declared(intent):
+        shape = "" if known.returns is None else f"; it returns {shape_of(known.returns)}"
+        more = {"policy": f"{known.policy}{shape}", **more}
     return [
         f"pending since {format_written_at(record)}, remembered without end",
         f"effect {intent.effect!r}: {STANDINGS[intent.standing]}",
@@ -322,6 +329,13 @@ def _pending_lines(record: dedup_record.StoredRecord, intent: Intent, now: datet
         f"lease until {format_epoch_seconds(lease)} ({over})",
         *(f"{name}: {value}" for name, value in more.items() if value is not None),
     ]
+
+
+def declared(intent: Intent) -> Declared | None:
+    """Return the declaration of a pending effect; None if its record has none."""
+    with suppress(ValueError):  # of a later version
+        return msgspec.json.decode(intent.declared or "", type=Declared)
+    return None
 
 
 def format_written_at(record: dedup_record.StoredRecord) -> str:

@@ -25,6 +25,7 @@ from once.ops import dedup_records, operator_changes, terminal
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import assessment, dead_letter, queue_walk
+from once.ops.effect_shapes import faults_of, shape_of
 from once.ops.errors import NotFoundError, OpsError
 from once.ops.progress import find_deployment, saying
 
@@ -104,6 +105,14 @@ def settle_command(
             "--new-key", help="With --not-done: the provider repeats a saved error for its key."
         ),
     ] = False,
+    undeclared: Annotated[
+        bool,
+        Option(
+            "--undeclared",
+            help="Store also what the effect did not declare when it was called: another version "
+            "serves now.",
+        ),
+    ] = False,
     service: terminal.ServiceOption = "once",
 ) -> None:
     """Close a pending effect whose outcome you found out at its provider.
@@ -113,8 +122,8 @@ def settle_command(
     and events of the effect's completion, and does not call the provider.
     After --not-done, it calls the provider again.
 
-    The function decodes the outcome. If it has the wrong shape, the message
-    becomes a dead letter again, and the effect can be settled again.
+    An outcome that the effect's function does not declare is refused, also in a
+    dry run. The plan shows the effect's policy, and the shape of what it returns.
     """
     if not how.why:
         raise BadParameter("say how the outcome was found out; it is recorded", param_hint="--why")
@@ -127,9 +136,10 @@ def settle_command(
     table = dedup_records.DedupRecordReader(client("dynamodb"), deployment.dedup_table)
     with saying("looking for the record"):
         effect = _named_effect(deployment, table, key)
-    decision = decision or recorded_decision(effect)
-    now = datetime.now(UTC)
+    decision, now = decision or recorded_decision(effect), datetime.now(UTC)
     effect.check_ended(now)
+    if not undeclared:
+        decision.check_fits(effect)
     lines = dedup_records.record_lines(effect.item, now)
     summary = f"to be settled as {decision.summary}"
     if settled := how.agreed("settle it?", effect.pk, *lines, summary):
@@ -302,11 +312,34 @@ class Decision:
     """An operator's finding about an effect: `done`, `refused` or `not-done`, and its text.
 
     `change` returns the intent after the decision, from the intent before and the settlement.
+    `outcome` is the JSON of what was done, or the class of the refusal.
     """
 
     name: str
     summary: str
     change: Callable[[Intent, str], Intent]
+    outcome: str = ""
+
+    def check_fits(self, effect: PendingEffect) -> None:
+        """Check that the function can decode the outcome, by what it declared with the intent.
+
+        Raises:
+            OpsError: it cannot: the message would be a dead letter again.
+        """
+        declared, faults = dedup_records.declared(effect.intent), list[str]()
+        if declared is None:
+            return
+        if self.name == "done" and declared.returns is not None:
+            faults = [*faults_of(msgspec.json.decode(self.outcome), declared.returns)]
+            expected = f"the effect returns {shape_of(declared.returns)}"
+        elif self.name == "refused" and self.outcome not in declared.refusals:
+            faults = [f"{self.outcome} is no refusal that the consumer answers"]
+            expected = f"it answers {', '.join(declared.refusals) or 'none'}"
+        if faults:
+            raise OpsError(
+                f"nothing was changed: {'; '.join(faults)}; {expected}; if another version serves "
+                "now, --undeclared stores it"
+            )
 
 
 def read_decision(
@@ -320,7 +353,7 @@ def read_decision(
         raise BadParameter("is for an effect that is called again", param_hint="--new-key")
     if refused is not None:
         outcome = refused_text(refused, [] if text is None else [text])
-        return Decision("refused", f"refused, {refused}", _with_outcome(outcome))
+        return Decision("refused", f"refused, {refused}", _with_outcome(outcome), refused)
     if done is None:
         again = ", under a new provider key" if new_key else ""
         summary = f"not done: it will be called again{again}"
@@ -335,7 +368,7 @@ def read_decision(
     content = done.strip()
     outcome = returned_text(content.encode())
     summary = f"done, with the outcome {content}"
-    return Decision("done", summary, _with_outcome(outcome))
+    return Decision("done", summary, _with_outcome(outcome), content)
 
 
 def recorded_decision(effect: PendingEffect) -> Decision:
@@ -354,7 +387,8 @@ def recorded_decision(effect: PendingEffect) -> Decision:
             "--refused"
         ) from None
     summary = f"{name}, {outcome}" if name == "refused" else f"done, with the outcome {outcome}"
-    return Decision(name, summary, _with_outcome(effect.outcome))
+    found = outcome.partition("(")[0] if name == "refused" else outcome
+    return Decision(name, summary, _with_outcome(effect.outcome), found)
 
 
 def _with_outcome(outcome: str) -> Callable[[Intent, str], Intent]:

@@ -4,17 +4,22 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import pytest
 import typer
 from botocore.exceptions import ReadTimeoutError
+from msgspec import Struct
+from pydantic import BaseModel
 from typer.testing import Result
 
-from once.effects.declaration import Policy
+from once.effects.declaration import Call, Effect, Policy, declared_text
 from once.errors import Refusal
 from once.events.identity import key_hash
+from once.events.models import model_of
 from once.names import CLOCK_MARGIN_SECONDS
+from once.ops.effect_shapes import faults_of, shape_of
 from once.testing import inject, never_sent
 from tests.ops.cloud import Cloud
 from tests.ops.outboxes import commit
@@ -135,7 +140,9 @@ def test_a_refusal_of_the_provider_is_answered(unknown: Start) -> None:
     shop = unknown()
     texts: list[str] = []
     shop.consumer.rejects(Declined)(lambda event, refusal, tx: texts.append(str(refusal)))
-    settled(KEY, "--refused", "Declined", "--text", "no money")
+    told = words(settle(KEY, "--refused", "Declined", "--yes").stderr)
+    assert "it answers none; if another version serves now, --undeclared stores it" in told
+    settled(KEY, "--refused", "Declined", "--text", "no money", "--undeclared")
     assert shop.send_back() == []
     assert texts == ["no money"]
     assert record(shop)["refusal"] == "Declined"
@@ -157,16 +164,94 @@ def test_an_outcome_that_a_dead_letter_carries_is_settled_from_it(cloud: Cloud) 
         assert (shop.counted(), len(shop.outside.calls)) == ({"a": 1}, 1)
 
 
-def test_an_outcome_of_the_wrong_shape_loses_nothing(unknown: Start) -> None:
-    shop = unknown(Policy.AT_LEAST_ONCE)
-    calls = len(shop.outside.calls)
-    settled(KEY, "--done", '{"reference": "ref-1"}')
-    assert shop.send_back() == ["effect-unknown"]
-    assert "does not fit the effect 'charge': settle it again" in str(shop.only_dead_letter().error)
-    settled(KEY, *DONE)
-    assert shop.send_back() == []
-    assert len(shop.outside.calls) == calls
-    assert shop.counted() == {"a": 1}
+@pytest.mark.parametrize("how", ["--yes", "--dry-run"])
+def test_an_outcome_that_is_not_declared_is_refused_before_anything_is_written(
+    unknown: Start, how: str
+) -> None:
+    shop = unknown()
+    shop.consumer.rejects(Declined)(lambda event, refusal, tx: None)
+    before = record(shop)
+    for options, fault in (
+        (["--done", '{"reference": "ref-1"}'], "$ is not string; the effect returns string"),
+        (["--refused", "Refused"], "Refused is no refusal that the consumer answers"),
+    ):
+        result = settle(KEY, *options, how)
+        assert result.exit_code == 1
+        assert f"nothing was changed: {fault}" in words(result.stderr)
+    assert record(shop) == before
+    plan = words(settle(KEY, *DONE, "--dry-run").stdout)
+    assert "policy: at-most-once; it returns string" in plan
+    assert "the message fails again" in shop.verdict().why
+
+
+class Line(Struct):
+    sku: Literal["tea", "cup"]
+    number: int = 1
+
+
+@dataclass
+class Receipt:
+    charge_id: str | None
+    lines: list[Line]
+    place: tuple[int, float]
+
+
+class Ticket(BaseModel):
+    code: str
+    note: str | None = None
+
+
+SHAPES: list[tuple[Any, str, dict[str, str]]] = [
+    (
+        Receipt,
+        """{"charge_id": string | null, "lines": [{"sku": 'cup' | 'tea', "number"?: integer}, …"""
+        '], "place": [integer, number]}',
+        {
+            '{"charge_id": null, "lines": [{"sku": "tea"}], "place": [1.0, 2]}': "",
+            '{"charge": "c", "lines": [], "place": [1, 2]}': "$.charge_id is missing",
+            '{"charge_id": 7, "lines": [], "place": [1, 2]}': "$.charge_id is not string | null",
+            '{"charge_id": "", "lines": [{"sku": "pot"}], "place": [1, 2]}': "$.lines[0].sku is",
+            '{"charge_id": "", "lines": {}, "place": [1, 2]}': "$.lines is not [",
+            '{"charge_id": "", "lines": [], "place": [1, true]}': "$.place[1] is not number",
+            '{"charge_id": "", "lines": [], "place": [1]}': "$.place has 1 items and not 2",
+            "[]": "$ is not {",
+        },
+    ),
+    (
+        Ticket,
+        '{"code": string, "note"?: string',
+        {'{"code": "x", "notes": ""}': "$.notes is no field"},
+    ),
+    (int, "integer", {"1": "", "1.5": "$ is not integer", "true": "$ is not integer"}),
+    (dict[str, int], "object", {'{"a": 1}': "", "[]": "$ is not object"}),
+]
+
+
+@pytest.mark.parametrize(("kind", "shape", "values"), SHAPES)
+def test_the_shape_of_an_outcome_is_shown_and_checked(
+    kind: Any, shape: str, values: dict[str, str]
+) -> None:
+    schema = model_of(kind).schema
+    assert shape_of(schema).startswith(shape)
+    for text, fault in values.items():
+        found = [*faults_of(json.loads(text), schema)]
+        assert found[0].startswith(fault) if fault else not found, text
+
+
+def test_a_schema_that_is_long_or_unknown_is_not_kept() -> None:
+    def declared(returned: Any) -> Any:
+        def call(request: Line, call: Call) -> None: ...
+
+        call.__annotations__["return"] = returned
+        effect = Effect[Line, Any]("e", Line, Policy.AT_MOST_ONCE, 0, call)
+        return json.loads(declared_text(effect, (Declined,)))
+
+    assert declared(str) == {
+        "policy": "at-most-once",
+        "returns": {"type": "string"},
+        "refusals": ["Declined"],
+    }
+    assert declared(Literal[*map(str, range(1000))])["returns"] is None
 
 
 def test_a_name_is_a_key_its_hash_or_the_id_of_a_message(unknown: Start) -> None:

@@ -399,11 +399,23 @@ def test_consumers_that_committed_two_contents_of_an_event_are_told(saga: Saga) 
     assert note.startswith("note: consumers disagree: one event was committed with two")
     saga.bury("orders", other, Reason.KEY_CONFLICT, key=saga.pk("orders", event))
     saga.bury("inventory", event, Reason.KEY_CONFLICT, key=saga.pk("inventory", event))
+    traced = json.loads(stdout_of("trace", event.id, "--source", "/shop", "--json"))
+    [both] = traced["disagreements"]
+    assert both["consumers"] == ["inventory", "orders"]
+    assert both["fields"] == {
+        "data.lines.0.sku": {"inventory": None, "orders": '"s-1"'},
+        "data.lines.0.quantity": {"inventory": None, "orders": "1"},
+        "data.lines": {"inventory": "[]", "orders": None},
+    }
+    assert "committed by orders" in words(stdout_of("trace", event.id, "--source", "/shop"))
+    assert words(stdout_of("dlq", "list")).count("warning: consumers disagree: inventory and") == 1
+    brief = {name: both[name] for name in ("consumers", "message_ids")}
+    assert json.loads(stdout_of("dlq", "list", "--json"))["disagreements"] == [brief]
     for owner, name in (("orders", "inventory"), ("inventory", "orders")):
         [letter] = json.loads(stdout_of("dlq", "list", "--consumer", owner, "--json"))["letters"]
-        verdict = json.loads(stdout_of("dlq", "show", letter["message_id"], "--json"))[
-            "if_sent_back"
-        ]
+        shown = json.loads(stdout_of("dlq", "show", letter["message_id"], "--json"))
+        verdict = shown["if_sent_back"]
+        assert shown["disagreement"] == both
         assert verdict["verdict"] == "needs-a-person"
         assert f"and {name} committed this content" in verdict["why"]
         assert "Do not delete it yet" in verdict["advice"]

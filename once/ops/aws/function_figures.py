@@ -30,10 +30,11 @@ _Point = tuple[str, str, datetime, float]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Figures by function and metric, one for each minute, the oldest first; and their source."""
+    """Figures by function and metric, one for each minute from `begin`; and their source."""
 
     series: Mapping[tuple[str, str], Sequence[float]]
     source: str
+    begin: datetime
 
     def minutes(self, function: str, metrics: Iterable[str]) -> list[float]:
         """Return the sum of some metrics in each minute."""
@@ -49,8 +50,9 @@ def read_figures(functions: Sequence[str], now: datetime, metrics: Sequence[str]
     begin = now.replace(second=0, microsecond=0) - timedelta(minutes=MINUTES - 1)
     series = _series(_metric_points(functions, begin, now, metrics), begin)
     if any(map(any, series.values())):
-        return Figures(series, "CloudWatch's metrics")
-    return Figures(_series(_log_points(functions, begin, metrics), begin), "the functions' logs")
+        return Figures(series, "CloudWatch's metrics", begin)
+    series = _series(_log_points(functions, begin, metrics), begin)
+    return Figures(series, "the functions' logs", begin)
 
 
 def _series(points: Iterable[_Point], begin: datetime) -> Mapping[tuple[str, str], list[float]]:

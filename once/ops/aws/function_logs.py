@@ -21,8 +21,8 @@ DUPLICATE = "duplicate"
 RETRIED = "will be retried"
 QUARANTINED = "quarantined"
 COMMAND_FAILED = "command failed"
-COMMITTED, REFUSED = "committed", "refused"
-"""Of messages that were retried before."""
+COMMITTED, REFUSED, ISOLATED = "committed", "refused", "isolated"
+"""Of messages that were retried before. An isolated one goes on under another id."""
 REPEATED, CONFLICTING, INVALID = "repeated", "conflicting", "invalid"
 
 _REQUESTS = {
@@ -66,7 +66,7 @@ def message_entries(
 ) -> Iterator[LogEntry]:
     """Yield the entries that contain a text: of duplicates, retries and quarantines, and of the
     requests for commands that committed nothing. With `outcomes`, also those of retried messages
-    that were committed or refused, which a dedup record shows too.
+    that were committed, refused or isolated.
 
     The text is a key's hash, or words of the message. `since` is the time of the first entry that
     is read; None for the beginning of the log.
@@ -79,7 +79,7 @@ def message_entries(
             message = figures[0] if figures else fields["message"]
         except (*UNREADABLE, TypeError, KeyError):  # not an entry of the library
             continue
-        ends = (COMMITTED, REFUSED) if outcomes else ()
+        ends = (COMMITTED, REFUSED, ISOLATED) if outcomes else ()
         if message in (DUPLICATE, RETRIED, QUARANTINED, COMMAND_FAILED, *_REQUESTS.values(), *ends):
             at = datetime.fromtimestamp(event["timestamp"] / 1000, UTC)
             yield LogEntry(at, consumer, message, fields)

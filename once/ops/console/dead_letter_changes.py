@@ -11,7 +11,7 @@ from functools import partial
 from typer import BadParameter
 
 from once.ops.aws.clients import RateLimiter, batches
-from once.ops.console.dead_letter_pages import advice_of, query_values, read_message, search_options
+from once.ops.console.dead_letter_pages import query_values, read_message, search_options
 from once.ops.console.jobs import Job, NextStep, PlanGroup, Progress, number_field
 from once.ops.console.rendering import FormData, Request, Response, below_root, page, query_text
 from once.ops.console.state import ConsoleState, state_of
@@ -20,6 +20,7 @@ from once.ops.dead_letters.assessment import AssessedMessage, RedriveOutcome, as
 from once.ops.dead_letters.dead_letter import DeadLetter
 from once.ops.dead_letters.dead_letter_text import reason_text
 from once.ops.dead_letters.edit import RefusedEditError, editable_text, printable_json, with_body
+from once.ops.dead_letters.grouping import advice_of
 from once.ops.dead_letters.redrive import (
     MessageBatches,
     Redrive,

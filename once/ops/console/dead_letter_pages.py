@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from math import inf
-from typing import Any, Self
+from typing import Any
 
-from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
 from once.names import RELAY, UNROUTED, Reason
 from once.ops import dedup_records, terminal
@@ -22,90 +22,29 @@ from once.ops.console.rendering import BarChart, Request, Response, page, query_
 from once.ops.console.state import ConsoleState, Reading, max_age, state_of
 from once.ops.dead_letters import assessment, dead_letter_text, export, queue_walk
 from once.ops.dead_letters.dead_letter import DIED, dead_letter_queues
+from once.ops.dead_letters.disagreement import Disagreement, find_for
+from once.ops.dead_letters.grouping import (
+    DEFAULT,
+    FailureGroup,
+    Grouping,
+    MessageRow,
+    advised_action,
+    by_age,
+    failure_groups,
+    read_groupings,
+)
 
 FRESH_SECONDS = 15
 """A page that is opened shows a reading of at most this age; a refresh, the last reading."""
 PAGE_ROWS = 100
 MAX_GROUPS = 40
 """Maximum number of groups that a page shows, the newest first."""
+_GROUPINGS = (DEFAULT, "cause,producer", *Grouping)
+"""Choices of a grouping."""
 BUCKETS = 12
 """Number of bars of a group's chart."""
-_FILTERS = ("consumer", "reason", "error", "key", "until", "since")
-_MAX_ADVICE, _MAX_CHARACTERS = 4, 600
-
-
-def advice_of(assessed: assessment.AssessedMessage) -> str:
-    """Return the sentences of a verdict without ids and numbers, which messages alike share."""
-    text = " ".join(filter(None, (assessed.verdict.why, assessed.verdict.advice)))
-    general = text.replace(assessed.message.message_id, "MESSAGE_ID")
-    return queue_walk.error_pattern(general, most=_MAX_CHARACTERS)
-
-
-def advised_action(assessed: assessment.AssessedMessage) -> str | None:
-    """Return the action that a message needs: `redrive`, `edit`, `purge`, `settle` or `republish`.
-
-    None if something is to be done outside of this console first.
-    """
-    message, verdict = assessed.message, assessed.verdict
-    if verdict.safe:
-        return "redrive"
-    if message.queue.owner == RELAY:
-        return "republish"
-    if isinstance(assessed.event, OnceError) or message.reason in _EDITABLE:
-        return "edit"
-    if verdict.fails_again and (assessed.record or message.reason == Reason.KEY_CONFLICT):
-        return "purge"
-    has_intent = assessed.record is not None and "effect" in assessed.record
-    return "settle" if verdict.needs_a_person and has_intent else None
-
-
-_EDITABLE = assessment.MENDED_BY_EDIT - {Reason.UNKNOWN_TYPE, Reason.TOO_LARGE}
-
-
-@dataclass(frozen=True, slots=True)
-class MessageRow:
-    """A dead letter in a list, without its body; None stands for a value that is not known.
-
-    Of its error there is the pattern, and of the verdict the advice without ids and numbers.
-    """
-
-    consumer: str
-    message_id: str
-    reason: str | None
-    error: str
-    sent_at: datetime
-    event_type: str | None
-    event_id: str | None
-    producer: str | None
-    subject: str | None
-    key: str | None
-    kind: assessment.RedriveOutcome
-    advice: str
-    action: str | None
-
-    @classmethod
-    def of(cls, assessed: assessment.AssessedMessage) -> Self:
-        message, event = assessed.message, assessed.event
-        return cls(
-            consumer=message.queue.owner,
-            message_id=message.message_id,
-            reason=message.reason,
-            error=queue_walk.error_pattern(message.error),
-            sent_at=message.sent_at,
-            event_type=event.type if isinstance(event, CloudEvent) else None,
-            event_id=queue_walk.event_id(event),
-            producer=event.source if isinstance(event, CloudEvent) else None,
-            subject=event.subject if isinstance(event, CloudEvent) else None,
-            key=assessed.pk,
-            kind=assessed.verdict.outcome,
-            advice=advice_of(assessed),
-            action=advised_action(assessed),
-        )
-
-    def matches(self, messages: queue_walk.MessageFilter) -> bool:
-        return messages.matches_failure(self.reason, self.error, self.sent_at) and (
-            messages.matches_key(self.key, self.event_id)
-        )
+_FILTERS = ("consumer", "reason", "error", "key", "source", "until", "since")
+_MAX_ADVICE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,50 +84,12 @@ def read_messages(
     return state.messages.latest(consumer, read, max_age, patience)
 
 
-@dataclass(frozen=True, slots=True)
-class FailureGroup:
-    """Dead letters that failed alike: one consumer, one reason, one pattern of errors.
-
-    At least one, the oldest first. The reason is None if none was recorded.
-    """
-
-    consumer: str
-    reason: str | None
-    error: str
-    rows: Sequence[MessageRow]
-
-    @property
-    def query(self) -> dict[str, str]:
-        return {"consumer": self.consumer, "reason": self.reason or DIED, "error": self.error}
-
-    @property
-    def producers(self) -> str:
-        return dead_letter_text.producers_text(row.producer for row in self.rows)
-
-    @property
-    def trend(self) -> str:
-        return dead_letter_text.trend_text((row.sent_at for row in self.rows), datetime.now(UTC))
-
-    @property
-    def chart(self) -> BarChart:
-        """Numbers of messages from the first dead-lettering until now."""
-        begin, now = self.rows[0].sent_at, datetime.now(UTC)
-        moments = [row.sent_at for row in self.rows]
-        label = f"{len(moments)} dead letters since {terminal.format_time(begin)}"
-        return BarChart(histogram(moments, begin, now), label, begin, now)
-
-
-def failure_groups(rows: Iterable[MessageRow]) -> list[FailureGroup]:
-    """Return the groups of messages, that with the newest message first."""
-    found: dict[tuple[str, str | None, str], list[MessageRow]] = {}
-    for row in sorted(rows, key=_by_age):
-        found.setdefault((row.consumer, row.reason, row.error), []).append(row)
-    groups = [FailureGroup(*names, members) for names, members in found.items()]
-    return sorted(groups, key=lambda group: group.rows[-1].sent_at, reverse=True)
-
-
-def _by_age(row: MessageRow) -> tuple[datetime, str]:
-    return row.sent_at, row.message_id
+def _chart(group: FailureGroup) -> BarChart:
+    """Return the numbers of messages from the first dead-lettering until now."""
+    begin, now = group.rows[0].sent_at, datetime.now(UTC)
+    moments = [row.sent_at for row in group.rows]
+    label = f"{len(moments)} dead letters since {terminal.format_time(begin)}"
+    return BarChart(histogram(moments, begin, now), label, begin, now)
 
 
 def kind_counts(rows: Iterable[MessageRow]) -> Counter[assessment.RedriveOutcome]:
@@ -238,12 +139,17 @@ def _max_age(request: Request) -> float:
 
 def groups_page(request: Request) -> Response:
     reading, rows, values = _filtered(request)
-    groups = failure_groups(rows)
+    by = request.query_params.get("by") or DEFAULT
+    groups = failure_groups(rows, read_groupings(by))
     return page(
         request,
         "dead_letters.html",
         **values,
         groups=groups[:MAX_GROUPS],
+        by=by,
+        groupings=_GROUPINGS,
+        chart=_chart,
+        disagreeing=[row for row in rows if row.committed_by],
         left_out=len(groups) - MAX_GROUPS,
         kind_counts=kind_counts,
         reasons=sorted({row.reason or DIED for row in reading.rows} | {*map(str, Reason), DIED}),
@@ -255,7 +161,7 @@ def groups_page(request: Request) -> Response:
 def list_page(request: Request) -> Response:
     """Return a part of the list of the messages that match a filter, their advice once."""
     _, rows, values = _filtered(request)
-    rows.sort(key=_by_age)
+    rows.sort(key=by_age)
     text, pages = request.query_params.get("page", "1"), max(1, -(-len(rows) // PAGE_ROWS))
     here = min(pages, max(1, int(text) if text.isdecimal() and len(text) < 6 else 1))
     advice = Counter((row.kind, row.advice) for row in rows).most_common()
@@ -270,6 +176,7 @@ def list_page(request: Request) -> Response:
         action="redrive" if "redrive" in actions else next(iter(actions), None),
         here=here,
         pages=pages,
+        newest=rows[-1] if rows else None,
     )
 
 
@@ -300,8 +207,13 @@ def _filtered(request: Request) -> tuple[QueueReading, list[MessageRow], dict[st
 
 def dead_letter_page(request: Request) -> Response:
     reading = read_message(request)
-    assessed = reading.value
+    assessed, state = reading.value, state_of(request)
     message, event = assessed.message, assessed.event
+    found: Disagreement | None = None
+    if assessed.committed_by:
+        named = ("disagreement", message.message_id)
+        read = partial(find_for, state.deployment, assessed)
+        found = state.messages.latest(named, read, _max_age(request)).value
     pretty = dead_letter_text.body_text(message)
     story = (
         {"key": event.id, "source": event.source}
@@ -312,6 +224,7 @@ def dead_letter_page(request: Request) -> Response:
         request,
         "dead_letter.html",
         reading=reading,
+        disagreement=found,
         **card_values(assessed),
         rows=[*dead_letter_text.message_rows(assessed, datetime.now(UTC))],
         pretty=pretty,

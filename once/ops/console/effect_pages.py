@@ -53,6 +53,7 @@ def plan_settlement(request: Request, form: FormData) -> Job:
     table = _records(state)
     effect = pending_effect(table, given.get("key", ""))
     effect.check_ended(datetime.now(UTC))
+    decision.check_fits(effect)
 
     def work(reason: str | None, progress: Progress) -> None:
         settle(state.deployment, table, effect, decision, f"{why}; {reason}" if reason else why)

@@ -101,6 +101,7 @@ def _find_story(state: ConsoleState, given: Mapping[str, str]) -> dict[str, Any]
         ],
         "dead_letters": [card_values(one) for one in messages],
         "notes": search.notes,
+        "disagreements": search.disagreements,
         "read_all": search.read_all,
     }
 

@@ -62,7 +62,7 @@ def _read_relay(deployment: Deployment, now: datetime) -> dict[str, Any]:
         "function": function,
         "source": figures.source,
         "published": published,
-        "chart": BarChart(by_minute, label, now - PERIOD, now),
+        "chart": BarChart(by_minute, label, figures.begin, figures.begin + PERIOD),
         "longest_delay_ms": max(figures.minutes(function, [Metric.RELAY_LAG_MS])),
         "dead_letters": depth(client("sqs"), deployment.kept_events[RELAY]).total,
         "recent": recent,

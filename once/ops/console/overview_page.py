@@ -10,16 +10,12 @@ from math import inf
 from once.names import UNROUTED, Metric
 from once.ops import status, terminal
 from once.ops.aws.function_figures import MINUTES, Figures, read_figures
-from once.ops.console.dead_letter_pages import (
-    MessageRow,
-    failure_groups,
-    kind_counts,
-    read_messages,
-)
+from once.ops.console.dead_letter_pages import kind_counts, read_messages
 from once.ops.console.jobs import Job, Progress
 from once.ops.console.rendering import BarChart, FormData, Request, Response, page, query_text
-from once.ops.console.state import PATIENCE_SECONDS, QUEUE_SECONDS, max_age, state_of
+from once.ops.console.state import DEPTH_SECONDS, PATIENCE_SECONDS, max_age, state_of
 from once.ops.dead_letters.assessment import RedriveOutcome
+from once.ops.dead_letters.grouping import MessageRow, failure_groups
 from once.ops.errors import OpsError
 from once.ops.pausing import MappingChange
 from once.ops.retries import Retries, next_text, read_retries
@@ -41,9 +37,10 @@ _RETRIES = "Look at the messages under retry, and repair what they need."
 @dataclass(frozen=True, slots=True)
 class Need:
     """Something that needs the operator, and the first step; `query` leads to the dead letters for
-    it, and `route` to another page.
+    it, and `route` to another page. `step_since` is when that which the step looks at began.
 
-    `kinds` are its dead letters by the kind of their verdict, as far as they are read.
+    `kinds` are its dead letters by the kind of their verdict, as they were read at `kinds_at`; None
+    if these are the ones that are there now.
     """
 
     consumer: str
@@ -52,7 +49,9 @@ class Need:
     step: str
     query: str | None = None
     route: str | None = None
+    step_since: datetime | None = None
     kinds: Mapping[RedriveOutcome, int] = field(default_factory=dict)
+    kinds_at: datetime | None = None
 
 
 def needs(
@@ -60,6 +59,7 @@ def needs(
     commands: Iterable[status.CommandStatus],
     messages: Sequence[MessageRow],
     now: datetime,
+    messages_at: datetime | None = None,
 ) -> Iterator[Need]:
     for door in commands:
         yield from (Need(door.name, text, None, _REDEPLOY) for text in door.stuck)
@@ -77,11 +77,18 @@ def needs(
         if row.dead_letters:
             thing = "unrouted event" if name == UNROUTED else "dead letter"
             newest = next(iter(failure_groups(own)), None)
-            since = newest.rows[0].sent_at if newest else None
+            since = min((one.sent_at for one in own), default=None)
             step = "Look at the newest group" if newest else "Look at them"
+            step_since = newest.rows[0].sent_at if newest else None
             query = query_text(newest.query if newest else {"consumer": name})
             text = terminal.counted(row.dead_letters, thing)
-            yield Need(name, text, since, step, query, kinds=kind_counts(own))
+            old = (messages_at or now) if len(own) != row.dead_letters else None
+            yield Need(
+                *(name, text, since, step, query),
+                step_since=step_since,
+                kinds=kind_counts(own),
+                kinds_at=old,
+            )
         if row.oldest_seconds is not None and row.oldest_seconds >= longest:
             since = now - timedelta(seconds=row.oldest_seconds)
             yield Need(name, "a message waits", since, "Read the log of its function.")
@@ -144,12 +151,13 @@ def overview_page(request: Request) -> Response:
     reading = state.read_queues(share)
     rows = reading.value
     messages: Sequence[MessageRow] = ()
+    messages_at: datetime | None = None
     # To read the messages hides them for a moment: they are read when the page is opened alone.
     with suppress(OpsError):
         if any(row.dead_letters for row in rows):
             found = read_messages(state, max_age(request, opened=60, refreshed=inf), None, share)
             messages = found.known[0].rows if found.known else ()
-    begin = now.replace(second=0, microsecond=0) - timedelta(minutes=MINUTES - 1)
+            messages_at = found.read_at
 
     def charts(function: str, found: Figures) -> list[BarChart]:
         """Return the charts of a row, on one scale."""
@@ -158,17 +166,17 @@ def overview_page(request: Request) -> Response:
             name: [sum(each[at : at + _BAR_MINUTES]) for at in range(0, MINUTES, _BAR_MINUTES)]
             for name, each in rows.items()
         }
-        scale, end = max(map(max, bars.values())), begin + timedelta(minutes=MINUTES)
+        scale, end = max(map(max, bars.values())), found.begin + timedelta(minutes=MINUTES)
         label = "{} in the last hour, a bar for five minutes: {:g} in all"
         return [
-            BarChart(each, label.format(name, sum(each)), begin, end, scale, name.lower())
+            BarChart(each, label.format(name, sum(each)), found.begin, end, scale, name.lower())
             for name, each in bars.items()
         ]
 
     def depth_chart(consumer: str) -> BarChart:
-        depths = state.depths(consumer)
-        label = f"messages in the queues of {consumer}: {depths[-1]} now"
-        first = now - timedelta(seconds=QUEUE_SECONDS * len(depths))
+        depths = state.depths(consumer, now)
+        label = f"messages in the queues of {consumer}: at most {max(depths)}"
+        first = now - timedelta(seconds=DEPTH_SECONDS * len(depths))
         return BarChart(depths, label, first, now)
 
     known = figures.known[0] if figures.known else None
@@ -180,7 +188,7 @@ def overview_page(request: Request) -> Response:
             under_way=any(each.under_way for each in (reading, figures, requests)),
             fault=next(filter(None, (each.fault for each in (reading, figures, requests))), None),
         ),
-        needs=[*needs(rows, commands, messages, now)],
+        needs=[*needs(rows, commands, messages, now, messages_at)],
         commands=commands,
         rows=rows,
         depths={row.consumer: depth_chart(row.consumer) for row in rows},

@@ -23,6 +23,8 @@ REFRESH_SECONDS = 120.0
 """An open page that requests itself again shows a reading of at most this age."""
 QUEUE_SECONDS = 5.0
 """Time between two readings of the queues: SQS bills each of a dozen requests."""
+DEPTHS, DEPTH_SECONDS = 60, 10.0
+"""Bars of a queue's chart, and the time of each: at least one reading, while a page is open."""
 PATIENCE_SECONDS = 0.12
 """Time that a page waits for what it shows, before it says that this is being read."""
 SLOW_SECONDS = 10.0
@@ -216,7 +218,9 @@ class ConsoleState:
     readings: Readings = field(default_factory=Readings)
     plans: Readings = field(default_factory=Readings)
     started: list[Any] = field(default_factory=list)
-    queues: deque[Sequence[QueueStatus]] = field(default_factory=lambda: deque(maxlen=_MAX_DEPTHS))
+    queues: deque[tuple[datetime, Sequence[QueueStatus]]] = field(
+        default_factory=lambda: deque(maxlen=_MAX_DEPTHS)
+    )
     place: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -232,15 +236,22 @@ class ConsoleState:
         """Return the status of all queues; see `Readings.latest`."""
 
         def read() -> Sequence[QueueStatus]:
-            self.queues.append(read_status(self.deployment))
-            return self.queues[-1]
+            self.queues.append((datetime.now(UTC), read_status(self.deployment)))
+            return self.queues[-1][1]
 
         return self.readings.latest("queues", read, QUEUE_SECONDS, patience)
 
-    def depths(self, consumer: str) -> list[int]:
-        """Return the number of messages in a consumer's queues at each reading, oldest first."""
-        found = [row for rows in [*self.queues] for row in rows if row.consumer == consumer]
-        return [sum(filter(None, (r.visible, r.in_flight, r.delayed, r.isolated))) for r in found]
+    def depths(self, consumer: str, now: datetime) -> list[int]:
+        """Return the largest number of messages in a consumer's queues in each `DEPTH_SECONDS`
+        until now, the oldest first; 0 while nothing was read, since no page was open."""
+        found: dict[int, int] = {}
+        for at, rows in [*self.queues]:
+            slot = max(0, int((now - at).total_seconds() // DEPTH_SECONDS))
+            for row in rows:
+                if row.consumer == consumer and slot < DEPTHS:
+                    numbers = (row.visible, row.in_flight, row.delayed, row.isolated)
+                    found[slot] = max(found.get(slot, 0), sum(filter(None, numbers)))
+        return [found.get(slot, 0) for slot in range(max(found, default=0), -1, -1)]
 
 
 def state_of(request: Request) -> ConsoleState:

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Self
 
 from once import names
+from once.effects.declaration import Policy
 from once.effects.ledger import Intent
 from once.errors import NoKey, OnceError, TooLarge
 from once.events.claim_check import claimed_body
@@ -102,6 +103,7 @@ class AssessedMessage:
             it is not known. The recorded key, if the event is unreadable.
         rejection: the error with which the consumer would reject the event for its key.
         doubt: the reason why the key is not known, or is not certain.
+        committed_by: the consumer that committed its content, while its own committed another one.
     """
 
     message: DeadLetter
@@ -111,6 +113,7 @@ class AssessedMessage:
     doubt: str | None = None
     record: dedup_records.Item | None = None
     verdict: Verdict = Verdict(RedriveOutcome.NEEDS_A_PERSON, "Its dedup record was not read.")
+    committed_by: str | None = None
 
     @classmethod
     def of(cls, message: DeadLetter) -> Self:
@@ -184,10 +187,11 @@ def _find_disagreements(
     for record in table.get(committed) if committed else ():
         for one, other, content in committed[record[names.Record.PK]["S"]]:
             if dedup_records.text_attribute(record, names.Record.FINGERPRINT) == content:
+                one.committed_by = other.name
                 one.verdict = _needs_a_person(
                     f"Consumers disagree: {one.message.queue.owner} committed other content under "
                     f"its key, and {other.name} committed this content.",
-                    "Do not delete it yet. Compare both contents with `once trace "
+                    "Do not delete it yet. Compare both contents with `once dlq show "
                     f"{one.message.message_id}`, and have the producer correct the wrong one by a "
                     f"new event: {names.explained_by('consumers-disagree')}.",
                 )
@@ -403,10 +407,13 @@ def _pending(intent: Intent, now: datetime) -> Verdict:
     if intent.standing is names.Standing.SETTLED:
         return _safe(f"{effect} has a recorded outcome, which is committed without a call.")
     if intent.key_expires_at is None:
+        known = dedup_records.declared(intent)
+        ends = "fails again if the policy is at-most-once, and is done again if it is at-least-once"
+        if known:
+            ends = "is done again" if known.policy is Policy.AT_LEAST_ONCE else "fails again"
         return _needs_a_person(
             f"{effect} may have been done, and its provider knows no keys. Sent as it is, the "
-            "message fails again if the policy is at_most_once, and is done again if it is "
-            "at_least_once.",
+            f"message {ends}.",
             _SETTLE,
         )
     until = format_epoch_seconds(intent.key_expires_at)

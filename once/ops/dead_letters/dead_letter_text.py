@@ -1,9 +1,8 @@
 """Text of a dead letter: its metadata, its event, its dedup record and its verdict."""
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from rich.table import Table
@@ -17,7 +16,8 @@ from once.names import Limits, Reason, explained_by
 from once.ops import dedup_records, terminal
 from once.ops.dead_letters.assessment import AssessedMessage, RedriveOutcome, Verdict, event_of
 from once.ops.dead_letters.dead_letter import DIED, DeadLetter, QueueStay
-from once.ops.dead_letters.queue_walk import SHOWN_ID, error_pattern
+from once.ops.dead_letters.grouping import Grouping, MessageRow, failure_groups
+from once.ops.dead_letters.queue_walk import SHOWN_ID, UNREADABLE, error_pattern
 
 NO_REASON = "no reason recorded: the function never finished it"
 
@@ -165,47 +165,42 @@ _SHOWN = 3
 _MAX_IDS = 10
 
 
-def groups_table(messages: Iterable[DeadLetter], now: datetime) -> Table:
+def groups_table(
+    messages: Iterable[DeadLetter],
+    now: datetime,
+    by: Sequence[Grouping] = (Grouping.CONSUMER, Grouping.CAUSE),
+    *,
+    excerpt: bool = False,
+) -> Table:
     """Return a table of the groups, the newest first: numbers, ages, and ids for `show`."""
-    groups: dict[tuple[str, str], list[DeadLetter]] = {}
-    for message in messages:
-        failure = f"{reason_text(message.reason)}\n{error_pattern(message.error)}"
-        groups.setdefault((message.queue.owner, failure), []).append(message)
+    rows = [MessageRow.of(AssessedMessage.of(message)) for message in messages]
+    names = [*map(str, by)]
     columns = (">number", ">last hour", ">newest", ">oldest", "ids")
-    table = terminal.table("consumer", "reason and error", *columns)
-    for members in groups.values():
-        members.sort(key=lambda one: one.sent_at, reverse=True)
-    for (consumer, failure), members in sorted(
-        groups.items(), key=lambda group: group[1][0].sent_at, reverse=True
-    ):
-        newest, oldest = (terminal.format_age(now - members[at].sent_at) for at in (0, -1))
-        events = [event_of(message) for message in members]
-        sources = [one.source if isinstance(one, CloudEvent) else None for one in events]
-        trend = trend_text([message.sent_at for message in members], now)
-        ids = [message.message_id[:SHOWN_ID] for message in members[:_SHOWN]]
-        more = ["…"] if len(members) > _SHOWN else []
-        shown = (str(len(members)), trend, newest, oldest, "\n".join(ids + more))
-        table.add_row(consumer, f"{failure}\n{producers_text(sources)}", *shown)
+    titles = ["reason and error" if name == Grouping.CAUSE else name for name in names]
+    if len(by) == 1:
+        titles.append("whom")
+    table = terminal.table(*titles, *columns)
+    for group in failure_groups(rows, by):
+        newest, oldest = (terminal.format_age(now - group.rows[at].sent_at) for at in (-1, 0))
+        cells = [_group_value(group.newest, one) for one in by] + [""] * (len(by) == 1)
+        told = [*group.whom, *([group.newest.excerpt] if excerpt else [])]
+        cells[-1] = "\n".join(filter(None, [cells[-1], *told]))
+        ids = [row.message_id[:SHOWN_ID] for row in group.rows[: -_SHOWN - 1 : -1]]
+        more = ["…"] if len(group.rows) > _SHOWN else []
+        shown = (str(len(group.rows)), group.trend(now), newest, oldest, "\n".join(ids + more))
+        table.add_row(*cells, *shown)
     return table
 
 
-def producers_text(sources: Iterable[str | None]) -> str:
-    """Return the producers of events with their numbers, the first ones; None for unreadable ones.
-
-    A single failure with one producer is that producer's, or comes from what it sends.
-    """
-    found = Counter(source or "an unreadable event" for source in sources).most_common()
-    told = [f"{name} ({number})" for name, number in found[:_SHOWN]]
-    return f"from {', '.join(told)}" + (", …" if len(found) > _SHOWN else "")
-
-
-def trend_text(moments: Iterable[datetime], now: datetime) -> str:
-    """Return how many dead letters the last hour had, and the hour before, such as `12, before 3`.
-
-    A group that grows has more than before.
-    """
-    hours = Counter(int((now - moment) / timedelta(hours=1)) for moment in moments)
-    return f"{hours[0]}, before {hours[1]}"
+def _group_value(row: MessageRow, by: Grouping) -> str:
+    match by:
+        case Grouping.CONSUMER:
+            return row.consumer
+        case Grouping.CAUSE:
+            return f"{reason_text(row.reason)}\n{row.error}"
+        case Grouping.PRODUCER:
+            return row.producer or UNREADABLE
+    return f"{row.sent_at:%Y-%m-%d %H}:00"
 
 
 def verdict_lines(assessed: Iterable[AssessedMessage]) -> Iterator[str | Text]:

@@ -10,7 +10,15 @@ from typer import Argument, BadParameter, Option
 
 from once.ops import dedup_records, terminal
 from once.ops.aws.clients import client
-from once.ops.dead_letters import assessment, dead_letter_text, edit, export, queue_walk
+from once.ops.dead_letters import (
+    assessment,
+    dead_letter_text,
+    disagreement,
+    edit,
+    export,
+    grouping,
+    queue_walk,
+)
 from once.ops.dead_letters.assessment import AssessedMessage
 from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
 from once.ops.dead_letters.redrive import (
@@ -27,6 +35,7 @@ from once.ops.operator_changes import Change, ChangeOptions, logged_change
 from once.ops.progress import find_deployment, progress, saying
 
 _MAX_FAILURE_LINES = 20
+_MAX_DISAGREEMENTS = 5
 _READING = "reading the dead letters"
 
 _MessageIdArgument = Annotated[
@@ -38,18 +47,47 @@ app = terminal.command_group()
 
 
 @app.command("list")
-def list_command(options: queue_walk.SearchOptions, as_json: terminal.JsonOption = False) -> None:
-    """Show the dead letters by consumer, reason and error. They stay in their queues."""
-    message_filter = options.message_filter()
-    with options.search(find_deployment(options.service)) as walk:
+def list_command(
+    options: queue_walk.SearchOptions,
+    by: Annotated[
+        str,
+        Option(
+            "--by",
+            metavar="FACTS",
+            help=f"Group by these, with commas: {', '.join(grouping.Grouping)}.",
+        ),
+    ] = grouping.DEFAULT,
+    excerpt: Annotated[
+        bool,
+        Option("--excerpt", help="Show the beginning of each group's newest body, masked."),
+    ] = False,
+    as_json: terminal.JsonOption = False,
+) -> None:
+    """Show the dead letters in groups, by consumer and cause. They stay in their queues.
+
+    A cause is a reason with an error. Consumers that disagree about an event are named.
+    """
+    if as_json and (excerpt or by != grouping.DEFAULT):
+        raise BadParameter("is for the table: leave --json out", param_hint="--by / --excerpt")
+    message_filter, chosen = options.message_filter(), grouping.read_groupings(by)
+    deployment = find_deployment(options.service)
+    with options.search(deployment) as walk:
         messages = _read(queue_walk.selected_messages(walk, (), message_filter))
+        disagreements = disagreement.find_among(deployment, messages)
     if as_json:
-        terminal.print_json(
-            {**walk.as_json(), "letters": list(map(dead_letter_text.message_json, messages))}
-        )
+        letters = list(map(dead_letter_text.message_json, messages))
+        found = [
+            {"consumers": [*one.contents], "message_ids": one.message_ids} for one in disagreements
+        ]
+        terminal.print_json({**walk.as_json(), "letters": letters, "disagreements": found})
     else:
         if messages:
-            terminal.console.print(dead_letter_text.groups_table(messages, datetime.now(UTC)))
+            now = datetime.now(UTC)
+            table = dead_letter_text.groups_table(messages, now, chosen, excerpt=excerpt)
+            terminal.console.print(table)
+            told = [f"warning: {one}" for one in disagreements]
+            for line in terminal.first_lines(told, _MAX_DISAGREEMENTS, " such events"):
+                terminal.console.print(line, style="bold red", soft_wrap=True)
         else:
             terminal.console.print(
                 "no dead letter could be seen" if walk.hidden else "no dead letters"
@@ -78,12 +116,16 @@ def show(
         [message] = queue_walk.messages_by_id(walk, [message_id])
     records = dedup_records.DedupRecordReader.of(client("dynamodb"), deployment)
     [assessed] = assessment.assess_messages(records, [message])
+    found = disagreement.find_for(deployment, assessed)
     if as_json:
-        terminal.print_json(dead_letter_text.whole_message_json(assessed, datetime.now(UTC)))
+        whole = dead_letter_text.whole_message_json(assessed, datetime.now(UTC))
+        terminal.print_json(whole | {"disagreement": found and found.as_json()})
         return
     for line in dead_letter_text.message_lines(assessed, datetime.now(UTC)):
         terminal.console.print(line, soft_wrap=True)
     terminal.console.print()
+    if found:
+        terminal.console.print(found.table())
     terminal.console.print(dead_letter_text.body_text(message), soft_wrap=True)
     if claimed := dead_letter_text.claimed_text(assessed):
         terminal.console.print("\nits data, from S3:")

@@ -18,7 +18,6 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 from typer import Argument, BadParameter, Option
 
-from once.errors import OnceError
 from once.events.cloud_event import CloudEvent
 from once.names import Reason
 from once.ops.aws import clients
@@ -58,6 +57,8 @@ SHOWN_ID = 8
 _MAX_IDS_SHOWN = 5
 
 MAX_CHARACTERS = 160
+UNREADABLE = "unreadable"
+"""Name for the source of an event that cannot be read."""
 NO_ERROR = "no error recorded"
 """Pattern of a message without an error text."""
 
@@ -83,11 +84,13 @@ class MessageFilter:
         reason: reason code, or `died` for messages without one.
         error: the pattern of the error: see `error_pattern`.
         key: the event's id, or a part of a dedup key.
+        source: the event's source; `UNREADABLE` for events that cannot be read.
     """
 
     reason: str | None = None
     error: str | None = None
     key: str | None = None
+    source: str | None = None
     before: datetime | None = None
     since: datetime | None = None
 
@@ -95,10 +98,12 @@ class MessageFilter:
         pattern = error_pattern(message.error)
         if not self.matches_failure(message.reason, pattern, message.sent_at):
             return False
-        if self.key is None:
+        if self.key is None and self.source is None:
             return True
         read = AssessedMessage.of(message)
-        return self.matches_key(read.pk, event_id(read.event))
+        event = read.event
+        known = (event.id, event.source) if isinstance(event, CloudEvent) else (None, None)
+        return self.matches_event(read.pk, *known)
 
     def matches_failure(self, reason: str | None, pattern: str, sent_at: datetime) -> bool:
         return (
@@ -108,12 +113,9 @@ class MessageFilter:
             and (self.since is None or sent_at >= self.since)
         )
 
-    def matches_key(self, key: str | None, event: str | None) -> bool:
-        return self.key is None or self.key in (key or "") or self.key == event
-
-
-def event_id(event: CloudEvent | OnceError) -> str | None:
-    return None if isinstance(event, OnceError) else event.id
+    def matches_event(self, key: str | None, event: str | None, source: str | None) -> bool:
+        is_named = self.key is None or self.key in (key or "") or self.key == event
+        return is_named and self.source in (None, source or UNREADABLE)
 
 
 ConsumerOption = Annotated[
@@ -147,15 +149,22 @@ class SearchOptions:
     key: Annotated[
         str | None, Option(help="Only this event's: its id, or a part of its dedup key.")
     ] = None
+    source: Annotated[
+        str | None,
+        Option(
+            help="Only events of this producer, by their CloudEvents source; "
+            f"`{UNREADABLE}` selects those that cannot be read."
+        ),
+    ] = None
     since: Annotated[str | None, since_option("dead letters")] = None
     until: Annotated[str | None, until_option("dead letters")] = None
     limit: LimitOption = DEFAULT_LIMIT
     service: ServiceOption = "once"
 
     def for_log(self) -> dict[str, Any]:
-        """Return the options for the operator log; the key and the error by their SHA-256."""
+        """Return the options for the operator log; what a message has, by its SHA-256."""
         own = {one.name: getattr(self, one.name) for one in fields(SearchOptions)}
-        return {**own, "key": _digest(self.key), "error": _digest(self.error)}
+        return own | {name: _digest(own[name]) for name in ("key", "error", "source")}
 
     def search(self, deployment: Deployment) -> AbstractContextManager["QueueWalk"]:
         """Open a walk of the queues of the consumer, or of all; see `open_search`."""
@@ -171,6 +180,7 @@ class SearchOptions:
             reason=self.reason,
             error=None if self.error is None else error_pattern(self.error),
             key=self.key,
+            source=self.source,
             since=_time(self.since, "--since"),
             before=_time(self.until, "--until"),
         )

@@ -25,6 +25,7 @@ from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import queue_walk
 from once.ops.dead_letters.dead_letter import DeadLetter, dead_letter_queues
+from once.ops.dead_letters.disagreement import Disagreement, find_among
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.due_events import DueStanding, standing_of
 from once.ops.errors import ExitCode, OpsError, error_with_remedy
@@ -147,9 +148,14 @@ def trace(
             }
             for entry in moments
         ]
-        terminal.print_json({"key": key, "moments": shown, "notes": search.notes})
+        told = [one.as_json() for one in search.disagreements]
+        terminal.print_json(
+            {"key": key, "moments": shown, "notes": search.notes, "disagreements": told}
+        )
         return
     terminal.console.print(_table(key, moments))
+    for one in search.disagreements:
+        terminal.console.print(one.table())
     for note in search.notes:
         terminal.console.print(f"note: {note}", soft_wrap=True)
 
@@ -173,6 +179,7 @@ class TraceSearch:
 
     Attributes:
         notes: remarks on the result.
+        disagreements: of the consumers about the event, with the contents of dead letters.
         hidden: dead letters that could not be read.
         read_all: whether every dead letter was read.
     """
@@ -191,6 +198,7 @@ class TraceSearch:
         self._start_errors: list[str] = []
         self._pauses: list[str] = []
         self.notes: list[str] = []
+        self.disagreements: list[Disagreement] = []
         self.hidden: queue_walk.HiddenMessages | None = None
         self.read_all = False
 
@@ -285,6 +293,7 @@ class TraceSearch:
                 for event, _ in open_events
             ]
             self.notes += [*graph.disagreements(), *self._start_errors]
+            self.disagreements = find_among(self._deployment, graph.dead_letters)
             self.notes += [
                 f"the key rule of {consumer} for {event_type} is not known, and its record is not "
                 "looked up: write the rule out in @consumer.handles, and deploy"

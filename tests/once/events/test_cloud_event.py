@@ -136,7 +136,7 @@ def read_json(text: str) -> Any:
 
 
 REFUSED = {
-    "not JSON: Unterminated string starting at character 0$": ['"a'],
+    "not JSON: cut off after 2 characters$": ['"a'],
     "not JSON: Invalid control character at character 1$": ['"\n"'],
     "not JSON": [
         *("", " \r\n\t", "hello", "{} {}", "{'a': 1}", '{"a": "b', "[" * 10 + "]" * 9),
@@ -186,6 +186,17 @@ CASES = [(text, error) for error, texts in REFUSED.items() for text in texts]
 def test_text_that_is_not_strict_json_is_refused(text: str, error: str) -> None:
     with pytest.raises(Unparseable, match=error):
         read_json(text)
+
+
+def test_a_text_is_told_to_be_cut_off_wherever_it_ends() -> None:
+    """One cause has one text, so that its dead letters are one group."""
+    whole = '{"a": [1, true, "xy", -2.5e3, null], "b": {"c": "d"}}'
+    for end in range(len(whole)):
+        with pytest.raises(Unparseable, match=f"cut off after {end} characters$"):
+            read_json(whole[:end])
+    for other in ("<order/>", "hello", "{'a': 1}", '{"a": tru1}', '{"a": 1,}', "12 34"):
+        with pytest.raises(Unparseable, match="at character"):
+            read_json(other)
 
 
 def test_the_containers_of_ordinary_data_are_read() -> None:

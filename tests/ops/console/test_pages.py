@@ -2,10 +2,13 @@
 
 import html
 import json
+import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from unittest.mock import Mock
 from xml.etree import ElementTree as ET
 
 import boto3
@@ -16,11 +19,13 @@ from once.effects.declaration import Policy
 from once.names import RELAY, Metric, Outcome, Reason, Record
 from once.ops.aws.deployment import Deployment
 from once.ops.aws.function_figures import MINUTES, read_figures
-from once.ops.console import operator_log_page, outbox_page
+from once.ops.console import operator_log_page, outbox_page, overview_page
+from once.ops.console.dead_letter_pages import read_messages
 from once.ops.console.jobs import JobPhase
-from once.ops.console.overview_page import METRICS
+from once.ops.console.overview_page import METRICS, needs
 from once.ops.console.state import ConsoleState
 from once.ops.operator_changes import logged_change
+from once.ops.status import read_status
 from tests.docs.test_commands import unknown_words
 from tests.ops.checkout import FIGURES, SCOPE, SECRET, Door, some_requests
 from tests.ops.cloud import OPERATOR_LOG, Cloud
@@ -66,6 +71,38 @@ def test_the_charts_of_a_row_have_one_scale_and_failures_their_colour(browser: T
     ]
     assert heights == ["32.0", "8.0"]
     assert 'class="chart failures"' in text
+
+
+def test_figures_and_depths_stay_in_their_time(
+    browser: TestClient, state: ConsoleState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log_metrics(metric_line(Committed=8))
+    begin = re.search(r'data-at="(\S+?)"', browser.get("").text)
+    assert begin
+    state.queues[-1] = (NOW - timedelta(minutes=5), state.queues[-1][1])
+    later = Mock(now=lambda zone: NOW + timedelta(minutes=15))
+    monkeypatch.setattr(overview_page, "datetime", later)
+    assert f'data-at="{begin[1]}"' in browser.get("").text
+    [row] = [one for one in state.queues[-1][1] if one.consumer == "orders"]
+    state.queues.append((NOW, [replace(row, visible=7)]))
+    assert state.depths("orders", NOW) == [0] * 30 + [7]
+    assert state.depths("orders", NOW + timedelta(minutes=6)) == [7] + [0] * 36
+
+
+def test_verdicts_that_are_older_than_the_number_beside_them_say_so(
+    shop: Shop, state: ConsoleState
+) -> None:
+    shop.fail("a")
+    [row] = [one for one in read_status(state.deployment) if one.consumer == "orders"]
+    known, then = read_messages(state, 0).value.rows, NOW - timedelta(minutes=1)
+    later = known[0].sent_at + timedelta(minutes=1)
+    newest = replace(known[0], reason="unparseable", sent_at=later)
+    known = [*known, newest]
+    for number, at in ((2, None), (3, then)):
+        found = needs([replace(row, dead_letters=number)], [], known, NOW, then)
+        [need] = [one for one in found if one.query]
+        assert (sum(need.kinds.values()), need.kinds_at) == (2, at)
+        assert (need.since, need.step_since) == (known[0].sent_at, newest.sent_at)
 
 
 PAGES = {
@@ -201,6 +238,23 @@ def test_refusals_retries_and_dead_letters_are_in_the_story(
     } <= {*labels(text)}
     assert "no such customer" in text
     assert "/dead-letters/orders/" in text
+
+
+def test_contents_about_which_consumers_disagree_are_side_by_side(
+    saga: Saga, browser: TestClient
+) -> None:
+    event, other = placed("o-1"), placed("o-1", data={"order_id": "o-1", "lines": []})
+    for owner, kept, refused in (("orders", event, other), ("inventory", other, event)):
+        saga.commit(owner, kept)
+        saga.bury(owner, refused, Reason.KEY_CONFLICT, key=saga.pk(owner, kept))
+    groups = browser.get("dead-letters").text
+    assert groups.count("placed-o-1 at ") == 2
+    letter = re.search(r'href="(\S+)">placed-o-1 at orders', groups)
+    assert letter
+    for path in (letter[1].removeprefix("/a-token/"), "message?key=placed-o-1&source=/shop"):
+        text = browser.get(path).text
+        assert "<th>Committed by inventory</th><th>Committed by orders</th>" in text
+        assert '<td data-label="inventory"><code>[]</code></td>' in text
 
 
 def test_hostile_content_is_text(saga: Saga, browser: TestClient) -> None:

@@ -1,6 +1,7 @@
 """Messages under retry and open breakers, from the lines that a consumer really logs."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,8 +10,10 @@ from starlette.testclient import TestClient
 from once.errors import NotDone, RetryableError
 from once.events.identity import key_hash
 from once.ops.aws.deployment import Deployment
+from once.ops.aws.function_logs import ISOLATED, RETRIED, LogEntry
 from once.ops.console.state import ConsoleState
 from once.ops.errors import ExitCode
+from once.ops.retries import retries_of
 from tests.once.support import Log
 from tests.ops.shop import KEY, Shop, note
 from tests.ops.support import refuse, run, stderr_of, stdout_of, words
@@ -71,6 +74,16 @@ def test_a_dead_letter_is_no_more_under_retry(shop: Shop) -> None:
     assert len(retrying()) == 1
     logged.deliver(RetryableError("later"), 5)
     assert retrying() == []
+
+
+def test_a_message_that_was_held_back_unread_and_isolated_counts_once() -> None:
+    """A message that was not read has no key, by which its isolated copy would be known."""
+    lines = [("m-1", RETRIED), ("m-2", RETRIED), ("m-1", ISOLATED), ("m-3", RETRIED)]
+    entries = [
+        LogEntry(datetime.now(UTC), "orders", message, {"message_id": name})
+        for name, message in lines
+    ]
+    assert [one.message_id for one in retries_of("orders", entries).messages] == ["m-2", "m-3"]
 
 
 def test_an_open_breaker_is_told_until_an_attempt_succeeds(shop: Shop, browser: TestClient) -> None:

@@ -7,12 +7,13 @@ import tracemalloc
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from random import Random
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from typer import BadParameter
 
 from once.errors import PermanentError
 from once.events.identity import key_hash
@@ -23,7 +24,8 @@ from once.ops.aws import clients
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import dead_letter
 from once.ops.dead_letters.dead_letter import DeadLetter, DeadLetterQueue
-from once.ops.dead_letters.dead_letter_text import groups_table
+from once.ops.dead_letters.grouping import MessageRow, failure_groups, masked, read_groupings
+from once.ops.dead_letters.queue_walk import SearchOptions
 from once.ops.dead_letters.redrive import redriven_message
 from tests.ops.shop import KEY, Shop, note
 from tests.ops.support import facts, rows, stderr_of, stdout_of
@@ -56,7 +58,7 @@ def test_messages_are_grouped_by_consumer_reason_and_error(mixed: Shop) -> None:
         [RELAY, "unpublishable", "1"],
     ]
     lines = [row[1] for row in rows(output) if not row[0] and row[1]]
-    errors = [line.partition(":")[0] for line in lines if not line.startswith("from ")]
+    errors = [line.partition(":")[0] for line in lines if not line.startswith(("from ", "about "))]
     assert "from /test (2)" in lines
     assert sorted(errors) == ["Unexpected", "Unparseable", "no error recorded", "no error recorded"]
     assert "looked at 5 of about 5 dead letters" in output
@@ -66,25 +68,61 @@ def test_messages_are_grouped_by_consumer_reason_and_error(mixed: Shop) -> None:
     assert shown > {message.message_id[:8] for message in mixed.dead_letters()}
 
 
+def row(name: str, minutes: int, **changes: Any) -> MessageRow:
+    """A dead letter of a consumer, so many minutes old."""
+    facts: dict[str, Any] = dict.fromkeys(field.name for field in fields(MessageRow))
+    known = {"consumer": name, "reason": "permanent", "error": "no price"}
+    sent_at = NOW - timedelta(minutes=minutes)
+    return MessageRow(**facts | known | {"message_id": f"{minutes}", "sent_at": sent_at} | changes)
+
+
 def test_the_newest_group_comes_first_with_its_trend() -> None:
-    groups = {"old": [90, 3000, 100], "new": [2, 61, 62, 63, 500]}
-    messages: list[Any] = [
-        SimpleNamespace(
-            queue=SimpleNamespace(owner=name, claims=None, consumer=SimpleNamespace(source=None)),
-            reason="permanent",
-            error=None,
-            original=SimpleNamespace(body="{"),
-            message_id=f"{name}-{minutes}",
-            sent_at=NOW - timedelta(minutes=minutes),
-        )
-        for name, ages in groups.items()
-        for minutes in ages
+    ages = {"old": [90, 3000, 100], "new": [2, 61, 62, 63, 500]}
+    rows = [row(name, minutes) for name, some in ages.items() for minutes in some]
+    groups = failure_groups(rows)
+    assert [group.newest.consumer for group in groups] == ["new", "old"]
+    assert [group.trend(NOW) for group in groups] == ["1, before 3", "0, before 2"]
+    assert [group.rows[0].message_id for group in groups] == ["500", "3000"]
+
+
+def test_groups_have_the_facts_that_are_asked_for_and_tell_whom_they_touch() -> None:
+    rows = [
+        row("orders", 1, producer="/shop", about="o-1"),
+        row("inventory", 2, producer="/shop", about="o-2"),
+        row("inventory", 3, producer="/till", about="o-2", error="no stock"),
+        row("inventory", 70),
     ]
-    table = groups_table(messages, NOW)
-    cells = [[*column.cells] for column in table.columns]
-    assert cells[0] == ["new", "old"]
-    assert cells[3] == ["1, before 3", "0, before 2"]
-    assert (cells[4], cells[5]) == (["2 min", "1 h"], ["8 h", "2 d"])
+    shown = {by: failure_groups(rows, read_groupings(by)) for by in ("cause,producer", "hour")}
+    first, *others = shown["cause,producer"]
+    assert (first.title, len(first.rows)) == ("permanent: no price, /shop", 2)
+    assert first.whom == ["at inventory (1), orders (1)", "about o-1, o-2"]
+    assert [group.title for group in others] == [
+        "permanent: no stock, /till",
+        "permanent: no price, unreadable events",
+    ]
+    assert first.query == {"reason": "permanent", "error": "no price", "source": "/shop"}
+    last = shown["hour"][-1]
+    assert last.title == f"{NOW - timedelta(minutes=70):%Y-%m-%d %H}:00 UTC"
+    chosen = SearchOptions(since=last.query["since"], until=last.query["until"]).message_filter()
+    assert [one.message_id for one in rows if one.matches(chosen)] == ["70"]
+    with pytest.raises(BadParameter, match="consumer, cause, producer, hour"):
+        read_groupings("cause,weekday")
+
+
+def test_an_excerpt_shows_the_shape_of_a_body_and_no_value() -> None:
+    assert masked('{"order_id": "ä-17",\n "lines": [{"s') == '{"order_id": "x-00", "lines": [{"x'
+    assert masked('<order id="7">tea</order>') == '<order xx="0">xxx</order>'
+    assert len(masked("7" * 1000)) == 200
+
+
+def test_the_producer_selects_and_groups(mixed: Shop) -> None:
+    assert len(listed("--source", "/test")["letters"]) == 3
+    assert len(listed("--source", "unreadable")["letters"]) == 2
+    output = stdout_of("dlq", "list", "--by", "producer", "--excerpt")
+    found = sorted(row[:3:2] for row in rows(output) if row[0])
+    assert found == [["/test", "3"], ["unreadable", "2"]]
+    assert "at orders (3)" in output
+    assert "--by / --excerpt" in stderr_of("dlq", "list", "--excerpt", "--json", code=2)
 
 
 def test_json_has_metadata_without_bodies_or_texts_that_may_quote_them(mixed: Shop) -> None:

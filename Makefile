@@ -85,7 +85,7 @@ docs: setup ## the documentation site, into build/site; its links and anchors ar
 	@echo "build/site/index.html"
 
 redraw: synth ## redraw what follows from code and templates: package map, costs, pictures; those of the console from a run of the demo
-	@$(PY) -m docs.tools.package_map && $(PY) -m docs.tools.costs && $(PY) -m docs.site.settings_reference && $(PY) -m demo.pictures
+	@$(PY) -m docs.tools.package_map && $(PY) -m docs.tools.costs && $(PY) -m docs.tools.dashboard && $(PY) -m docs.site.settings_reference && $(PY) -m demo.pictures
 	@$(PY) -m tests.stacks.test_declared
 	@$(PY) -m demo run --pictures
 

@@ -10,6 +10,7 @@ from typing import Self
 from demo.audit import Manifest, audit
 from demo.kills import kill_processes
 from demo.payment_sandbox import FaultRates, PaymentFault
+from demo.recorded_metrics import recorded_metrics
 from demo.report import console, report_orders, step
 from demo.rounds import send_rounds
 from demo.shop import Shop
@@ -162,6 +163,8 @@ def faults(shop: Shop, deploy_seconds: float) -> bool:
 def outage(shop: Shop, deploy_seconds: float) -> bool:
     """Send orders while the payment provider is down, and write `reports/outage.json`.
 
+    `reports/outage-metrics.json` has its metrics.
+
     Messages are dead-lettered, and redriven once the provider is up again.
 
     Returns:
@@ -180,16 +183,17 @@ def outage(shop: Shop, deploy_seconds: float) -> bool:
         dead = depth(sqs, dead_letters).total
         return {"functions_killed": sum(run.killed for run in runs), "dead_lettered": dead}
 
-    shop.sandbox.faults = FaultRates(seed=secrets.randbits(32), shares=_DOWN)
-    console.print("the payment provider is down")
-    runs = send_rounds(send, count, _OUTAGE_MINIMUM)
-    run, counted = TrafficRun.joined(runs), count(runs)
-    shop.once("dlq", "list")
-    shop.sandbox.faults = FaultRates()
-    console.print("the payment provider is up again")
-    redrive = ("dlq", "redrive", "--consumer", "payments", "--rate", "50", "--yes")
-    shop.once(*redrive)
-    shop.wait_until_processed()
+    with recorded_metrics(shop, "outage-metrics"):
+        shop.sandbox.faults = FaultRates(seed=secrets.randbits(32), shares=_DOWN)
+        console.print("the payment provider is down")
+        runs = send_rounds(send, count, _OUTAGE_MINIMUM)
+        run, counted = TrafficRun.joined(runs), count(runs)
+        shop.once("dlq", "list")
+        shop.sandbox.faults = FaultRates()
+        console.print("the payment provider is up again")
+        redrive = ("dlq", "redrive", "--consumer", "payments", "--rate", "50", "--yes")
+        shop.once(*redrive)
+        shop.wait_until_processed()
     with step("auditing"):
         findings = audit(run.manifest, shop.evidence())
     figures = {**counted, "deploy_seconds": round(deploy_seconds, 1)}

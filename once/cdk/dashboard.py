@@ -28,6 +28,7 @@ CHOSEN = "CHOSEN-CONSUMER"
 """The pattern for which the console puts in the name of the chosen consumer."""
 _WIDTH = 6
 """Four graphs in a row."""
+_CYAN = "#17becf"
 _Row = list[cloudwatch.IWidget]
 
 
@@ -99,27 +100,28 @@ def _glance(consumers: Sequence[IdempotentConsumer], parts: DashboardParts) -> _
     """
     waiting, ages, letters, times = list[cloudwatch.IMetric](), [], [], []
     for number, consumer in enumerate(consumers):
-        name = consumer.props.name
+        shown: dict[str, Any] = {"label": consumer.props.name, "color": _colour(number)}
         both = [each for each in (consumer.queue, consumer.isolation) if each is not None]
-        waiting.append(_all_of(name, f"queue{number}", both))
-        ages.append(consumer.queue.metric_approximate_age_of_oldest_message(label=name))
-        letters.append(_visible(consumer.dead_letters, name))
-        times.append(once_metric(consumer.full_name, Metric.COMMIT_MS, label=name, statistic="p99"))
+        waiting.append(_all_of(f"queue{number}", both, **shown))
+        ages.append(consumer.queue.metric_approximate_age_of_oldest_message(**shown))
+        letters.append(_visible(consumer.dead_letters, **shown))
+        time = once_metric(consumer.full_name, Metric.COMMIT_MS, statistic="p99", **shown)
+        times.append(time)
     if parts.unrouted is not None:
-        waiting.append(_visible(parts.unrouted.sweep, UNROUTED))
-        letters.append(_visible(parts.unrouted.queue, UNROUTED))
+        waiting.append(_visible(parts.unrouted.sweep, label=UNROUTED))
+        letters.append(_visible(parts.unrouted.queue, label=UNROUTED))
     if parts.relay is not None:
-        letters.append(_visible(parts.relay.dead_letters, RELAY))
+        letters.append(_visible(parts.relay.dead_letters, label=RELAY))
         lag = {"label": "commit to topic", "statistic": "p99"}
         times.append(once_metric(parts.relay.full_name, Metric.RELAY_LAG_MS, **lag))
     hour = {"old messages": monitoring.AGE_SECONDS}
-    shown = (
+    graphs = (
         _graph("messages waiting or retried", *waiting, width=4),
         _graph("oldest message, seconds", *ages, thresholds=hour, width=4),
         _graph("dead letters", *letters, thresholds={"dead letters": 1}, width=4),
-        _graph("commit, and commit to topic, p99, ms", *times, width=4),
+        _graph("commit and relay, p99, ms", *times, width=4),
     )
-    return [*shown] if consumers else []
+    return [*graphs] if consumers else []
 
 
 def _failures(consumers: Sequence[IdempotentConsumer], parts: DashboardParts) -> _Row:
@@ -127,16 +129,18 @@ def _failures(consumers: Sequence[IdempotentConsumer], parts: DashboardParts) ->
 
     def of_each(metric: str) -> list[cloudwatch.Metric]:
         return [
-            once_metric(each.full_name, metric, label=each.props.name, period=WHILE)
-            for each in consumers
+            once_metric(
+                each.full_name, metric, label=each.props.name, color=_colour(number), period=WHILE
+            )
+            for number, each in enumerate(consumers)
         ]
 
     others = filter(None, (*parts.commands, parts.webhooks, parts.relay, parts.unrouted))
     errors = [
-        each.function.metric_errors(label=each.node.id, period=WHILE)
-        for each in (*consumers, *others)
+        each.function.metric_errors(label=each.node.id, color=_colour(number), period=WHILE)
+        for number, each in enumerate((*consumers, *others))
     ]
-    throttles = lambda_.Function.metric_all_throttles(label="throttles of the account")
+    throttles = lambda_.Function.metric_all_throttles(label="throttles, account")
     return [
         _graph(
             "retried", *of_each(Metric.RETRIED), thresholds={"messages retried": monitoring.RETRIES}
@@ -156,7 +160,7 @@ def _parts(parts: DashboardParts) -> Iterable[cloudwatch.IWidget]:
     if parts.relay is not None:
         relay, name = parts.relay, parts.relay.full_name
         age = relay.function.metric(
-            "IteratorAge", period=MOMENT, statistic=MAXIMUM, label="oldest in the stream, ms"
+            "IteratorAge", period=MOMENT, statistic=MAXIMUM, label="in the stream, ms"
         )
         left_over = [of_mapping(monitoring.FAILED_BATCHES, relay.mapping, label="failed batches")]
         published = [once_metric(name, Metric.PUBLISHED, label="published")]
@@ -200,7 +204,7 @@ def _parts(parts: DashboardParts) -> Iterable[cloudwatch.IWidget]:
                 f"table{number}_{n}": table.metric(each, period=MOMENT, statistic=monitoring.SUM)
                 for n, each in enumerate(names)
             }
-            sums.append(_sum(name, used))
+            sums.append(_sum(used, label=name))
         yield _graph("tables: throttles and conflicts", *sums)
 
 
@@ -231,15 +235,15 @@ def consumer_row(service: str, name: str) -> _Row:
     return [
         _graph(
             f"{name}: outcomes",
-            of(Metric.COMMITTED, "committed"),
-            of(Metric.REFUSED, "refused"),
-            of(Metric.RESENT, "sent again"),
-            of(Metric.REDELIVERED, "delivered again"),
-            of(Metric.REDRIVEN, "redriven again"),
-            of(Metric.RETRIED, "retried"),
-            of(Metric.BREAKER_OPEN, "held back"),
-            of(Metric.QUARANTINED, "dead-lettered"),
-            of(Metric.ISOLATED, "isolated"),
+            of(Metric.COMMITTED, "committed", color=cloudwatch.Color.GREEN),
+            of(Metric.REFUSED, "refused", color=cloudwatch.Color.BLUE),
+            of(Metric.RESENT, "sent again", color=cloudwatch.Color.BROWN),
+            of(Metric.REDELIVERED, "delivered again", color=cloudwatch.Color.PINK),
+            of(Metric.REDRIVEN, "redriven again", color=cloudwatch.Color.PURPLE),
+            of(Metric.RETRIED, "retried", color=cloudwatch.Color.ORANGE),
+            of(Metric.BREAKER_OPEN, "held back", color=cloudwatch.Color.GREY),
+            of(Metric.QUARANTINED, "dead-lettered", color=cloudwatch.Color.RED),
+            of(Metric.ISOLATED, "isolated", color=_CYAN),
         ),
         _graph(
             f"{name}: conflicts",
@@ -290,11 +294,19 @@ def _declared(consumer: IdempotentConsumer) -> Iterable[cloudwatch.IWidget]:
         yield _graph(f"{name}: due events", late, thresholds={"late": monitoring.LATE_MS})
 
 
-def _visible(queue: sqs.IQueue, label: str) -> cloudwatch.Metric:
-    return queue.metric_approximate_number_of_messages_visible(label=label)
+def _colour(number: int) -> str:
+    """Return the colour of a part, the same in each graph; red is that of thresholds."""
+    colour = cloudwatch.Color
+    several = (colour.BLUE, colour.ORANGE, colour.GREEN, colour.PURPLE)
+    every = (*several, colour.BROWN, colour.PINK, colour.GREY, _CYAN)
+    return every[number % len(every)]
 
 
-def _all_of(label: str, prefix: str, queues: Iterable[sqs.IQueue]) -> cloudwatch.MathExpression:
+def _visible(queue: sqs.IQueue, **shown: Any) -> cloudwatch.Metric:
+    return queue.metric_approximate_number_of_messages_visible(**shown)
+
+
+def _all_of(prefix: str, queues: Iterable[sqs.IQueue], **shown: Any) -> cloudwatch.MathExpression:
     """Return the number of messages in some queues, visible or hidden."""
     used = [
         metric
@@ -304,14 +316,13 @@ def _all_of(label: str, prefix: str, queues: Iterable[sqs.IQueue]) -> cloudwatch
             queue.metric_approximate_number_of_messages_not_visible(),
         )
     ]
-    return _sum(label, {f"{prefix}_{number}": each for number, each in enumerate(used)})
+    return _sum({f"{prefix}_{number}": each for number, each in enumerate(used)}, **shown)
 
 
-def _sum(label: str, metrics: Mapping[str, cloudwatch.IMetric]) -> cloudwatch.MathExpression:
+def _sum(metrics: Mapping[str, cloudwatch.IMetric], **shown: Any) -> cloudwatch.MathExpression:
     """Return the sum of metrics. `SUM` of a list passes over those without data."""
-    return cloudwatch.MathExpression(
-        expression=f"SUM([{', '.join(metrics)}])", using_metrics=metrics, label=label
-    )
+    expression = f"SUM([{', '.join(metrics)}])"
+    return cloudwatch.MathExpression(expression=expression, using_metrics=metrics, **shown)
 
 
 def _graph(

@@ -360,12 +360,12 @@ class _Part:
         if self.config.local:
             self.add(alarm, visible, 1, entry)
             return
+        # The value is a number of letters, which the notification shows: 2,000 do not look like 1.
         # An alarm that ends begins again with a notification: so a forgotten letter is told on
         # Monday and Thursday, at least twice before SQS deletes it after 14 days.
         terms = [
-            "IF(DIFF(FILL(letters, 0)) > 0, 1, 0)",
-            "IF(letters > 0 AND HOUR(letters) == 8 AND (DAY(letters) == 1 OR DAY(letters) == 4), "
-            "1, 0)",
+            "DIFF(FILL(letters, 0))",
+            "IF(HOUR(letters) == 8 AND (DAY(letters) == 1 OR DAY(letters) == 4), letters, 0)",
             *others,
         ]
         metrics = {"letters": visible, **dict(others.values())}

@@ -1,15 +1,14 @@
 """Alarms, the topic that they notify, and the dashboard."""
 
-import ast
 import json
-import operator
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from docs.tools.alarm_states import FUNCTIONS, HOUR, begins, expression_of, states, value
 from once.cdk.props import ConsumerProps
 from once.cdk.resting_cost import at_rest
 from once.names import RELAY, UNROUTED, Metric, explained_by
@@ -19,7 +18,6 @@ from tests.stacks.cloud import Cloud, Json, flat, listed, name_of
 
 ADR = ROOT / "docs" / "adr" / "0080-few-alarms.md"
 
-HOUR = 60 * 60
 DAY = 24 * HOUR
 VISIBLE, AGE = "ApproximateNumberOfMessagesVisible", "ApproximateAgeOfOldestMessage"
 
@@ -157,7 +155,7 @@ def letters(alarm: Json, *figures: int | None, begin: int = MONDAY_NOON) -> str:
 
 def mails(found: str) -> int:
     """Return how often an alarm begins."""
-    return len(re.findall("(?<!A)A", found))
+    return len(begins(found))
 
 
 def test_letters_are_one_notification_for_an_incident(cloud: Cloud) -> None:
@@ -178,9 +176,9 @@ def test_letters_are_one_notification_for_an_incident(cloud: Cloud) -> None:
 def test_a_forgotten_letter_is_told_again_within_four_days(cloud: Cloud) -> None:
     alarm = cloud.of("orders", "LettersAlarm")
     found = letters(alarm, *[3] * 14 * PERIODS)  # it was there before
-    begins = [match.start() for match in re.finditer("(?<!A)A", found)]
-    assert len(begins) == 4
-    gaps = [later - one for one, later in zip([0, *begins], [*begins, 14 * PERIODS], strict=True)]
+    starts = begins(found)
+    assert len(starts) == 4
+    gaps = [later - one for one, later in zip([0, *starts], [*starts, 14 * PERIODS], strict=True)]
     assert max(gaps) <= 4 * PERIODS
 
 
@@ -273,95 +271,6 @@ def test_functions_emit_metrics_under_the_name_that_alarms_watch(
     metrics: Any = (metric for alarm in alarms for metric in metrics_of(alarm))
     asked = {watched(metric) for metric in metrics if metric["Namespace"] == Metric.NAMESPACE}
     assert asked == emitted - {f"once-{RELAY}", f"once-{UNROUTED}"}
-
-
-Figures = Sequence[Mapping[str, float]]
-"""The figures of each period, by the name of the metric in the alarm; a missing one has no data."""
-
-
-def expression_of(alarm: Json) -> ast.expr:
-    """Return what an alarm compares with its threshold, in the syntax of Python."""
-    texts = [q["Expression"] for q in alarm.get("Metrics", []) if "Expression" in q]
-    text = texts[0] if texts else alarm["MetricName"]
-    tree = ast.parse(text.replace(" AND ", " and ").replace(" OR ", " or "), mode="eval")
-    assert isinstance(tree, ast.Expression)
-    return tree.body
-
-
-OPERATORS: dict[type, Callable[[float, float], float]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-}
-
-
-def value(node: ast.AST, figures: Figures, at: int) -> float | None:
-    """Evaluate an expression for a period, as CloudWatch does; None if there is no data for it."""
-    if at < 0:
-        return None
-    match node:
-        case ast.Constant(value=int(number)):
-            return number
-        case ast.Name(id=name):
-            return figures[at].get(name)
-        case ast.Call(func=ast.Name(id="DIFF"), args=[one]):
-            before, now = value(one, figures, at - 1), value(one, figures, at)
-            return None if before is None or now is None else now - before
-        case ast.Call(func=ast.Name(id=("HOUR" | "DAY") as name)):
-            return figures[at][name]
-        case ast.Call(func=ast.Name(id=name), args=parts):
-            terms = parts[0].elts if isinstance(parts[0], ast.List) else parts
-            return FUNCTIONS[name](*(value(each, figures, at) for each in terms))
-    parts = [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)]
-    found = [known for part in parts if (known := value(part, figures, at)) is not None]
-    if len(found) < len(parts):
-        return None
-    match node:
-        case ast.BoolOp(op=by):
-            return (all if isinstance(by, ast.And) else any)(found)
-        case ast.BinOp(op=by) | ast.Compare(ops=[by]):
-            return OPERATORS[type(by)](*found)
-    raise AssertionError(ast.dump(node))
-
-
-def _known(function: Callable[[list[float]], float]) -> Callable[..., float | None]:
-    """Return a function of a list, which passes over missing data."""
-    return lambda *all_of_it: (
-        function(known) if (known := [each for each in all_of_it if each is not None]) else None
-    )
-
-
-FUNCTIONS: dict[str, Callable[..., float | None]] = {
-    "MAX": _known(max),
-    "SUM": _known(sum),
-    "FILL": lambda figure, filling: filling if figure is None else figure,
-    "IF": lambda known, then, other: None if known is None else then if known else other,
-}
-
-
-def states(alarm: Json, figures: Figures, begin: int = 0) -> str:
-    """Return the state of an alarm after each period: `A` in ALARM, `_` in OK.
-
-    Args:
-        begin: the first period since Monday, 00:00 UTC.
-    """
-    seconds = alarm.get("Period") or next(q["MetricStat"]["Period"] for q in alarm["Metrics"][1:])
-    times = [(begin + n) * seconds // HOUR for n in range(len(figures))]
-    timed = [
-        {**each, "HOUR": time % 24, "DAY": time // 24 % 7 + 1}
-        for each, time in zip(figures, times, strict=True)
-    ]
-    node, last = expression_of(alarm), alarm["EvaluationPeriods"]
-    missing = alarm["Threshold"] if alarm["TreatMissingData"] == "breaching" else 0
-    found = [value(node, timed, n) for n in range(len(timed))]
-    breaching = [(missing if each is None else each) >= alarm["Threshold"] for each in found]
-    needed = alarm.get("DatapointsToAlarm", last)
-    counts = (sum(breaching[max(0, n - last + 1) : n + 1]) for n in range(len(timed)))
-    return "".join("A" if count >= needed else "_" for count in counts)
 
 
 def percent(alarm: Json, period: int = HOUR // 4, **figures: int) -> float | None:
@@ -460,7 +369,7 @@ def test_the_dashboard_shows_the_shop_in_twelve_graphs_and_then_a_chosen_consume
     pages = titles.index(f"{variable['pattern']}: outcomes")
     assert titles[:4] == [
         *("messages waiting or retried", "oldest message, seconds", "dead letters"),
-        "commit, and commit to topic, p99, ms",
+        "commit and relay, p99, ms",
     ]
     assert {"retried", "dead-lettered", "function errors"} < {*titles[:pages]}
     assert pages <= 12

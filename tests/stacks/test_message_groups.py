@@ -3,6 +3,7 @@
 import aws_cdk as cdk
 import pytest
 
+from docs.tools.alarm_states import states
 from once.cdk import ConsumerProps, DedupTable, OutboxRelay, SynthError, Topics
 from once.cdk.monitoring import WAIT_ALARM_SECONDS
 from once.cdk.topics import NO_EVENT
@@ -10,7 +11,7 @@ from once.names import RELAY, UNROUTED, Limits, Metric, StackOutput
 from once.ops.aws.deployment import Deployment
 from once.settings import RelaySettings, Settings, SweepSettings
 from tests.stacks.cloud import Cloud, environment, flat, statements
-from tests.stacks.test_alarms import simple_alarms, states
+from tests.stacks.test_alarms import simple_alarms
 from tests.stacks.test_service import outputs_of
 
 TOPICS = ("Ingress", "Events", "OrderedIngress", "OrderedEvents")

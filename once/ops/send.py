@@ -19,7 +19,7 @@ from once.events.outgoing import OutgoingEvent
 from once.events.strict_json import parse
 from once.names import PRODUCER_OBJECTS
 from once.ops.aws.clients import client
-from once.ops.aws.deployment import MAX_EVENT_BYTES, DeployedConsumer, Deployment
+from once.ops.aws.deployment import MAX_EVENT_BYTES, SEND_SOURCE, DeployedConsumer, Deployment
 from once.ops.command_request import CommandOptions, send_command
 from once.ops.errors import OpsError
 from once.ops.progress import find_deployment
@@ -33,8 +33,6 @@ from once.ops.terminal import (
 )
 from once.outbox.publisher import deduplication_id
 from once.producer import NotPublished, Producer
-
-SOURCE = "/once-send"
 
 _AS_PRODUCERS = {
     "event_bridge": "with `aws events put-events`",
@@ -64,7 +62,7 @@ def send(
         typer.Option("--id", help="By default new. The same id and source are a duplicate."),
     ] = None,
     source: Annotated[
-        str | None, typer.Option(help=f"The event's source; by default {SOURCE}.")
+        str | None, typer.Option(help=f"The event's source; by default {SEND_SOURCE}.")
     ] = None,
     subject: Annotated[str | None, typer.Option(help="The event's subject.")] = None,
     to: Annotated[
@@ -95,7 +93,7 @@ def send(
         return
     if event_type is None:
         raise BadParameter("give --type for an event, or --route for a command")
-    source = source or SOURCE
+    source = source or SEND_SOURCE
     event_id = event_id or str(uuid4())
     try:
         content = parse(data_text(data), max_bytes=MAX_EVENT_BYTES)
@@ -139,7 +137,8 @@ def send(
     receiving = ", ".join(receivers)
     told = f"sent {event_type} to {receiving}; source {source}, id {event_id}"
     console.print(told, soft_wrap=True)
-    trace = shlex.join(["once", "trace", event_id, "--source", source])
+    known = ["--source", source] if source != SEND_SOURCE else []
+    trace = shlex.join(["once", "trace", event_id, *known])
     console.print(f"next: `{trace}`", soft_wrap=True)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from once.event_sources import Source
 from once.events.identity import Key
 from once.names import Limits, Record, StackOutput
 from once.ops.aws.clients import ATTEMPTS, client
@@ -105,6 +106,27 @@ def test_consumers_of_further_stacks_are_found_with_those_of_the_service_stack(
         Deployment.find()
     cloud.outputs["once-service-3"] = {}
     assert Deployment.find().consumers.keys() == {"inventory", "orders"}
+
+
+@pytest.mark.parametrize(
+    ("source", "named"),
+    [
+        (Source.event_bridge("aws.ec2", "shop", envelope_id=True), ["aws.ec2", "shop"]),
+        (Source.event_bridge("aws.ec2"), []),
+        (Source.s3("uploads"), ["arn:aws:s3:::uploads"]),
+        (Source.sns("arn:topic", type="paid", envelope_id=True), ["arn:topic"]),
+        (Source.sns("arn:topic"), []),
+        (Source.schedule("rate(1 day)"), ["once-mail"]),
+        (None, []),
+    ],
+)
+def test_sources_of_ids_are_those_that_the_lines_name(
+    source: Source | None, named: list[str]
+) -> None:
+    types = json.loads(OUTPUTS["TakesRelayedMail2"])
+    types |= {} if source is None else {"source": source.to_builtins()}
+    deployment = Deployment.of("once", {**OUTPUTS, "TakesRelayedMail2": json.dumps(types)})
+    assert deployment.sources == ["/once-send", *named]
 
 
 def test_another_service_has_another_pair_of_stacks(cloud: Cloud) -> None:

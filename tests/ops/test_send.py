@@ -36,7 +36,7 @@ def test_an_event_goes_to_every_consumer_of_its_type_and_its_id_is_printed(cloud
         "data": {"sku": "tea"},
     }
     assert output.startswith("sent order.placed to inventory, orders;")
-    assert output.endswith(f"next: `once trace {event['id']} --source /once-send`\n")
+    assert output.endswith(f"next: `once trace {event['id']}`\n")
 
 
 def test_data_comes_from_a_file_or_standard_input(cloud: Cloud, tmp_path: Path) -> None:

@@ -68,6 +68,35 @@ def test_number_is_looked_up_as_number_and_as_text(saga: Saga) -> None:
         assert len(moments(key, "--no-logs")) == number
 
 
+def test_sources_that_are_known_are_searched_for_an_id(saga: Saga) -> None:
+    for name, source in (("a", "/once-send"), ("b", "/shop"), ("c", "/desk")):
+        saga.commit("orders", placed(name, source=source))
+    saga.bury("inventory", placed("x"))
+    for name, found in (("a", True), ("b", True), ("c", False)):
+        result = run("trace", f"placed-{name}", "--no-logs")
+        assert (result.exit_code == 0) is found
+    assert "of its producer (searched: '/once-send', '/shop')" in result.stderr
+
+
+def test_key_of_several_fields_is_looked_up_as_json(saga: Saga) -> None:
+    names = ("order_id", "line.number")
+    saga.cloud.set_types("orders", **TYPES["orders"], keys={"order.placed": ["field", *names]})
+    event = placed("x", data={"order_id": "o-1", "line": {"number": 7}})
+    saga.commit("orders", event, key=Key.field(*names))
+    for given in (
+        '{"order_id": "o-1", "line.number": 7}',
+        '{"line":{"number":7},"order_id":"o-1"}',
+    ):
+        assert way(given) == WAY[:1]
+    buried = placed("y", data={"order_id": "o-2", "line": {"number": 7}})
+    saga.bury("orders", buried, key=saga.pk("orders", buried, Key.field(*names)))
+    assert actions('{"order_id": "o-2", "line.number": 7}', "--no-logs") == [
+        ("orders", "quarantined")
+    ]
+    said = stderr_of("trace", '{"order_id": "o-1"}')
+    assert """all of them: '{"order_id": …, "line.number": …}'.""" in said
+
+
 def test_attribute_is_looked_up_with_each_source(saga: Saga) -> None:
     rule = Key.attribute("delivery")
     saga.cloud.set_types(
@@ -130,12 +159,12 @@ def test_options_leave_out_dead_letters_and_logs(saga: Saga) -> None:
 
 UNKNOWN = {
     ("order-7",): (
-        "2 dedup keys in physical-dedup",
+        "4 dedup keys in physical-dedup",
         "key payments#field#stock.reserved#order_id#str:order-7",
         "key notifications#field#payment.captured#order_id#str:order-7",
-        "An event's id needs the --source of its producer",
+        "needs the --source of its producer (searched: '/once-send'), a command's key",
     ),
-    ("order-7", "--consumer", "orders"): ("0 dedup keys in physical-dedup",),
+    ("order-7", "--consumer", "orders"): ("1 dedup keys", "key orders#event#/once-send#order-7"),
     ("e-7", *SHOP): ("4 dedup keys", "key orders#event#/shop#e-7", "key inventory#event#/shop#e-7"),
     ("orders#event#/shop#order-7",): ("1 dedup keys", "key orders#event#/shop#order-7"),
     ("0" * 64,): (f"key orders#event#/once/payments#{'0' * 64}.0",),

@@ -41,6 +41,13 @@ def test_the_steps_of_its_continuous_integration_pass(tested: Installation, tmp_
     workflow = (tested.folder / ".github" / "workflows" / "ci.yml").read_text()
     [steps] = re.findall(r"- run: make (.*)", workflow)
     assert steps.split() == ["install", "test", "synth"]  # the first two were run before
+    # A value for each deployment is in the file that every step reads.
+    registry, cdk = tested.folder / "registry.py", tested.folder / "cdk.json"
+    line = '        "refunds",\n'
+    assert line in registry.read_text()
+    asked = registry.read_text().replace(line, f'{line}        parameters=("bank_api",),\n')
+    registry.write_text(asked)
+    cdk.write_text(cdk.read_text().replace('"context": {', '"context": {"bank_api": "https:",'))
     npx = tmp_path / "npx"
     npx.write_text(NPX.format(cdk=ROOT / "node_modules" / ".bin" / "cdk"))
     npx.chmod(0o755)
@@ -49,6 +56,8 @@ def test_the_steps_of_its_continuous_integration_pass(tested: Installation, tmp_
         path = os.pathsep.join(map(str, paths))
         done = tested.make("synth", PATH=path, CDK_VALIDATION="true")
     assert done.returncode == 0, done.stdout + done.stderr
+    template = (tested.folder / "cdk.out" / f"{NAME}-service.template.json").read_text()
+    assert '"BANK_API": "https:"' in template
     names = {path.name for path in (tested.folder / "cdk.out").glob("*.template.json")}
     assert names == {f"{NAME}-{part}.template.json" for part in ("state", "service")}
 

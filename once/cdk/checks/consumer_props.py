@@ -158,8 +158,9 @@ def _parameter_faults(consumer: ConsumerProps, config: DeploymentConfig) -> Iter
             {
                 f"the parameter {name!r} would hide a variable that the function has from "
                 f"elsewhere; begin it with none of {', '.join(TAKEN_VARIABLES)}": taken,
-                f"the parameter {name!r} has no value; give it one in the CDK context, as with "
-                f"-c {name}=…": not taken and name not in config.parameters,
+                f"the parameter {name!r} has no value; give it one in the CDK's context file, in "
+                f"parameters= of the DeploymentConfig, or for one run with -c {name}=…": not taken
+                and name not in config.parameters,
             }
         )
 

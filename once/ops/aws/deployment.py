@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from msgspec.structs import replace
 
 from once.errors import Unpublishable
-from once.event_sources import Source
+from once.event_sources import EventBridgeSource, S3Source, ScheduleSource, SnsSource, Source
 from once.events import cloud_event
 from once.events.identity import RULES, Key, fingerprint, message_group
 from once.events.outgoing import GROUP_EXTENSION, OutgoingEvent
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
 
 _T = TypeVar("_T")
+
+SEND_SOURCE = "/once-send"
+"""The source of the events of `once send`, unless it is given another one."""
 
 MAX_EVENT_BYTES = 64 * 1024 * 1024
 """The largest event of any consumer."""
@@ -271,6 +274,22 @@ class Deployment:
     def identities(self) -> list[str]:
         """The names that consumers' dedup keys begin with; lines of a rename share one."""
         return [*dict.fromkeys(each.identity for each in self.consumers.values())]
+
+    @property
+    def sources(self) -> list[str]:
+        """The CloudEvents sources of producers that its lines name, and that of `once send`."""
+        found = [SEND_SOURCE]
+        for one in self.consumers.values():
+            match one.source:
+                case EventBridgeSource(sources, envelope_id=True):
+                    found += sources
+                case SnsSource(topic, is_plain=True):
+                    found.append(topic)
+                case S3Source(str() as bucket):
+                    found.append(f"arn:aws:s3:::{bucket}")
+                case ScheduleSource():
+                    found.append(f"{self.service}-{one.identity}")
+        return [*dict.fromkeys(found)]
 
     def is_ordered(self, event_type: str) -> bool:
         """Tell whether a FIFO consumer takes a type, so that it is published to a FIFO topic."""

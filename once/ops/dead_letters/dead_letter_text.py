@@ -217,5 +217,23 @@ def verdict_lines(assessed: Iterable[AssessedMessage]) -> Iterator[str | Text]:
             "  ".join((terminal.counted(len(members), "message"), *group[:-1]))
         )
         yield Text(f"    {terminal.single_line(told)}", style)
-        ids = [one.message.message_id for one in members]
-        yield from (f"    {line}" for line in terminal.first_lines(ids, _MAX_IDS))
+        yield from _id_lines([one.message.message_id for one in members])
+
+
+def stayed_lines(assessed: Iterable[AssessedMessage]) -> Iterator[str]:
+    """Yield id and verdict of each message; of several that differ in ids and times, once."""
+    groups: dict[str, dict[str, str]] = {}
+    for one in assessed:
+        name, told = one.message.message_id, str(one.verdict)
+        pattern = error_pattern(told.replace(name, "MESSAGE_ID"), len(told))
+        groups.setdefault(pattern, {})[name] = told
+    for pattern, members in groups.items():
+        if len(members) == 1:
+            yield from (f"{name}: {told}" for name, told in members.items())
+            continue
+        yield f"{len(members)} messages: {pattern}"
+        yield from _id_lines([*members])
+
+
+def _id_lines(ids: list[str]) -> Iterator[str]:
+    yield from (f"    {line}" for line in terminal.first_lines(ids, _MAX_IDS))

@@ -276,11 +276,14 @@ def _numbers(rows: Mapping[str, int]) -> Table:
 
 
 def _stayed_text(stayed: Sequence[AssessedMessage], failed: Sequence[str]) -> str:
-    lines = [*failed, *(f"{one.message.message_id}: {one.verdict}" for one in stayed)]
-    shown = terminal.first_lines(lines, _MAX_FAILURE_LINES)
+    number = terminal.counted(len(failed) + len(stayed), "dead letter")
+    shown = [
+        *terminal.first_lines(failed, _MAX_FAILURE_LINES),
+        *dead_letter_text.stayed_lines(stayed),
+    ]
     told = "".join(f"\n  {terminal.single_line(line)}" for line in shown)
     more = "; --returning sends those that fail again" if returning_number(stayed) else ""
-    return f"{terminal.counted(len(lines), 'dead letter')} stayed{more}:{told}"
+    return f"{number} stayed{more}:{told}"
 
 
 @app.command()

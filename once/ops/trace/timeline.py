@@ -4,7 +4,7 @@ The timeline has the log entries as well, and is in the order of time.
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -118,11 +118,18 @@ class EventGraph:
                     f"delete one ({explained_by('consumers-disagree')})"
                 )
 
-    def messages_with_key(self, key: str) -> list[DeadLetter]:
+    @property
+    def sources(self) -> list[str]:
+        """The sources of the dead letters that were not followed, the most frequent one first."""
+        known = Counter(event.source for _, event in self._others.values() if event)
+        return [source for source, _ in known.most_common()]
+
+    def messages_with_key(self, key: str, dedup_keys: Collection[str]) -> list[DeadLetter]:
         """Return the dead letters with this key, in their body or as their dedup key.
 
         The key is an event's id, a business key, a dedup key, a dedup key's SHA-256 in hex, or the
-        message id of a dead letter, now or before it was dead-lettered.
+        message id of a dead letter, now or before it was dead-lettered. `dedup_keys` are those that
+        it may stand for.
         """
         plain = json.dumps(key)
         texts = {f'"{key}"', plain, json.dumps(plain)[1:-1]}  # the latter inside SNS's envelope
@@ -130,7 +137,8 @@ class EventGraph:
         for message, _ in self._others.values():
             names = {message.message_id, *(stay.message_id for stay in message.lineage)}
             names |= {message.key, key_hash(message.key)} if message.key else set()
-            if key in names or any(text in message.original.body for text in texts):
+            known = key in names or message.key in dedup_keys
+            if known or any(text in message.original.body for text in texts):
                 found.append(message)
         return found
 

@@ -4,7 +4,7 @@ It shows every consumer's actions on an event, and on the events that it caused.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import product
@@ -43,6 +43,9 @@ from once.ops.trace.timeline import (
 _MAX_SHOWN = 50
 """Maximum number of keys that an error lists."""
 
+_MAX_SOURCES = 20
+"""Maximum number of sources of dead letters that an event's id is searched with."""
+
 _OUTGOING_ID = re.compile(r"[0-9a-f]{64}\.\d{1,4}")
 _INTEGER = re.compile(r"0|-?[1-9]\d{0,99}", re.ASCII)
 
@@ -71,7 +74,7 @@ def trace(
             metavar="KEY",
             help="An event's id, the value of a key field such as an order's id, a whole dedup key "
             "(consumer#…), a dead letter's message id, a command's key, or a dedup key's SHA-256 "
-            "from a log.",
+            """from a log. A key of several fields is JSON: '{"show": "Hamlet", "seat": 7}'.""",
         ),
     ],
     source: Annotated[
@@ -79,7 +82,8 @@ def trace(
         typer.Option(
             "--source",
             metavar="SOURCE",
-            help="The CloudEvents source of the producer; needed with an event's id.",
+            help="The CloudEvents source of the producer, with an event's id; by default those "
+            "that the deployment and its dead letters name.",
         ),
     ] = None,
     scope: Annotated[
@@ -193,7 +197,9 @@ class TraceSearch:
         scope: str | None = None,
     ) -> None:
         self._deployment, self._key = deployment, key
-        self._keys = self._start_keys(consumer, sources, scope)
+        self._consumer, self._scope = consumer, scope
+        self._given, self._sources = bool(sources), dict.fromkeys(sources or deployment.sources)
+        self._keys = self._start_keys()
         self._searched: list[str] = []
         self._start_errors: list[str] = []
         self._pauses: list[str] = []
@@ -202,9 +208,7 @@ class TraceSearch:
         self.hidden: queue_walk.HiddenMessages | None = None
         self.read_all = False
 
-    def _start_keys(
-        self, consumer: str | None, sources: Collection[str], scope: str | None
-    ) -> list[str]:
+    def _start_keys(self) -> list[str]:
         """Return the dedup keys that the key of the command line may stand for.
 
         They follow from the key rules, so that the table is never scanned. The SHA-256 of a dedup
@@ -217,9 +221,8 @@ class TraceSearch:
         if mark and name in publishers:
             return [self._key]
         chosen = [*names, *commands]
-        if consumer is not None:
-            is_known = consumer in commands
-            chosen = [consumer if is_known else self._deployment.consumer(consumer).identity]
+        if (named := self._consumer) is not None:
+            chosen = [named if named in commands else self._deployment.consumer(named).identity]
         text = (
             outgoing.event_id_of(self._key, 0)
             if terminal.SHA256_HEX.fullmatch(self._key)
@@ -231,12 +234,12 @@ class TraceSearch:
             if one.identity not in chosen:
                 continue
             for event_type, rule in one.keys.items():
-                known = internal if event_type in one.events else sources
+                known = internal if event_type in one.events else self._sources
                 for event in _events_with(text, rule, event_type, known):
                     with suppress(NoKey, TooLarge):
                         keys[rule.of(event, fingerprint="", consumer=one.identity)] = None
         for door in (each for each in commands.values() if each.name in chosen):
-            for one_scope, command in product(_scopes(scope), door.commands):
+            for one_scope, command in product(_scopes(self._scope), door.commands):
                 with suppress(UnicodeEncodeError):
                     parts = {"scope": one_scope, "command": command, "key": self._key}
                     keys[identity.command_key(door.name, **parts)] = None
@@ -257,10 +260,14 @@ class TraceSearch:
         messages = self._dead_letters() if dead_letters else []
         table = DedupRecordReader.of(clients.client("dynamodb"), self._deployment)
         graph = EventGraph(self._deployment.consumers.values(), table.get, messages)
+        if not self._given:
+            more = [each for each in graph.sources if not each.startswith(SOURCE_PREFIX)]
+            self._sources |= dict.fromkeys(more[:_MAX_SOURCES])
+            self._keys = self._start_keys()
         records = table.get(self._keys)
         graph.asked.update(self._keys)
         self._searched.append(f"{len(self._keys)} dedup keys in {table.name}")
-        graph.follow(records, graph.messages_with_key(self._key))
+        graph.follow(records, graph.messages_with_key(self._key, self._keys))
         lines: list[function_logs.LogEntry] = []
         if logs:
             # Without a record, the logs are searched for everything about the start keys.
@@ -352,13 +359,24 @@ class TraceSearch:
         searched = "".join(f"\n  {place}" for place in places)
         return (
             f"nothing is known of {self._key!r}. Searched:{searched}\n"
-            "An event's id needs the --source of its producer, a command's key the --scope of its "
-            "sender. A key of several fields, or of a "
-            "rule that synthesis could not read, is found by the whole dedup key or through a dead "
-            "message. An event that still waits in a queue has no record yet (`once status` shows "
-            "the queues), and expired records are deleted"
+            "An event's id needs the --source of its producer (searched: "
+            f"{', '.join(map(repr, self._sources)) or 'none'}), a command's key the --scope of its "
+            f"sender{self._rules_of_several_fields()}. A key of a rule that synthesis could not "
+            "read is found by the whole dedup key or through a dead letter. An event that still "
+            "waits in a queue has no record yet (`once status` shows the queues), and expired "
+            "records are deleted"
             + "".join(f"\n{each}" for each in (*self._start_errors, *self._pauses))
         )
+
+    def _rules_of_several_fields(self) -> str:
+        rules = {
+            rule.fields
+            for one in self._deployment.consumers.values()
+            for rule in one.keys.values()
+            if len(rule.fields) > 1
+        }
+        forms = [", ".join(f'"{path}": …' for path in fields) for fields in sorted(rules)]
+        return "".join(f", a key of several fields all of them: '{{{form}}}'" for form in forms)
 
 
 def _scopes(text: str | None) -> Collection[str]:
@@ -381,12 +399,11 @@ def _events_with(
             for source in sources:
                 if published or not source.startswith(SOURCE_PREFIX):
                     yield cloud_event.CloudEvent(id=text, source=source, type=event_type)
-        case identity.Key("field", (path,)):
-            for value in values:
-                data: object = value
-                for name in reversed(path.split(".")):
-                    data = {name: data}
-                yield cloud_event.CloudEvent(id="", source="", type=event_type, data=data)
+        case identity.Key("field", (path, *more)):
+            for value in () if more else values:
+                yield _event_of(event_type, {path: value})
+            with suppress(msgspec.DecodeError, UnicodeEncodeError):
+                yield _event_of(event_type, msgspec.json.decode(text, type=dict[str, object]))
         case identity.Key("attribute", (name,)):
             for source in sources:
                 for value in values:
@@ -397,3 +414,16 @@ def _events_with(
                         subject=text,
                         extensions={} if name == "subject" else {name: value},
                     )
+
+
+def _event_of(event_type: str, fields: Mapping[str, object]) -> cloud_event.CloudEvent:
+    """Return an event with these values at the paths of its data; a path has dots for nesting."""
+    data: dict[str, object] = {}
+    for path, value in fields.items():
+        *parents, name = path.split(".")
+        place = data
+        for parent in parents:
+            inner = place.setdefault(parent, {})
+            place = inner if isinstance(inner, dict) else {}
+        place[name] = value
+    return cloud_event.CloudEvent(id="", source="", type=event_type, data=data)

@@ -164,6 +164,17 @@ def test_unsafe_message_stays_and_is_reported(unsafe: Shop) -> None:
     assert [message["Body"] for message in unsafe.waiting()] == ["{"]
 
 
+def test_advice_on_several_messages_is_told_once_with_their_ids(unsafe: Shop) -> None:
+    unsafe.outside.answers = [TimeoutError()]
+    unsafe.dead_letter(note("b"))
+    names = [one.message_id for one in unsafe.dead_letters() if "charge" in str(one.error)]
+    said = support.stderr_of(*REDRIVE)
+    assert len(names) == 2
+    assert "2 dead letters stayed: 2 messages: Needs a person. The effect 'charge' may" in said
+    assert said.count("Find out at the provider") == said.count("settle MESSAGE_ID --done") == 1
+    assert [said.count(name) for name in names] == [1, 1]
+
+
 def test_unsafe_message_is_sent_only_by_its_id_and_the_option(unsafe: Shop) -> None:
     message_id = unsafe.dead_letters()[0].message_id
     assert support.run("dlq", "redrive", "--yes", message_id).exit_code == 1

@@ -51,6 +51,7 @@ COMMANDS = {
     "console": ("console.server", "Serve pages that show the deployment and repair failures."),
     "new": ("new.new_commands", "Begin: write a consumer, or a service of your own."),
     "lock": ("new.lock_command", "Lock the packages of functions, with hashes."),
+    "former": ("former_key", "Look for the former record of an event, before Once takes over."),
     "settings": ("settings_check", "Settings: what a function needs to know of its deployment."),
     "template": (
         "template_commands",

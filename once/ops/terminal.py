@@ -158,8 +158,8 @@ _OutputOption = Annotated[
 ]
 
 
-def data_text(value: str) -> str:
-    """Return the text that `--data` names: a text, `@file`, or `-` for standard input."""
+def data_text(value: str, name: str = "--data") -> str:
+    """Return the text that an argument names: a text, `@file`, or `-` for standard input."""
     if value == "-":
         return sys.stdin.read()
     if not value.startswith("@"):
@@ -167,7 +167,7 @@ def data_text(value: str) -> str:
     try:
         return Path(value[1:]).read_text()
     except (OSError, UnicodeDecodeError) as error:
-        raise BadParameter(f"{value[1:]} cannot be read: {error}", param_hint="--data") from None
+        raise BadParameter(f"{value[1:]} cannot be read: {error}", param_hint=name) from None
 
 
 def print_json(value: Any) -> None:

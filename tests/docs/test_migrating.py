@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -30,6 +31,8 @@ from tests.docs.test_examples import blocks, run
 from tests.once.commands.shop import http_request
 from tests.once.effects.provider import kill
 from tests.once.support import Killed, failures, reasons, record
+from tests.ops.support import run as once
+from tests.ops.test_main import FORMER, has_documented_shape
 
 PAGE = ROOT / "docs" / "migrating.md"
 IN_LINE = {
@@ -104,6 +107,35 @@ def test_powertools_both_functions_then_once_then_back(aws: FakeAws, former: For
     assert failures(aws.deliver(before, during, after)) == []  # the former function has ended
     assert former.deliver(before, during, after)  # and is back
     assert reserved(aws) == 3
+
+
+def test_powertools_the_key_is_tried_against_the_table_by_a_command(
+    aws: FakeAws, former: Former, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def tried(name: str, handler: str, *event: str) -> str:
+        (tmp_path / f"{name}.py").write_text(handler)
+        shown = once(FORMER, f"{name}.py", *event)
+        assert shown.exit_code == (0 if shown.stdout else 1), shown.output
+        return shown.stdout or shown.stderr
+
+    known = placed("before")
+    whole, plain = (json.dumps(known),), (json.dumps(known["data"]), "--type", "order.placed")
+    assert "The table is empty" in tried("before_switch", CONSUMER, *whole)
+    assert former.deliver(known)
+    for event in (whole, plain):
+        said = tried("right_prefix", CONSUMER, *event)
+        assert "found in idempotency: orders-fn.app.reserve#" in said
+        assert "status COMPLETED. To Once, the event is a duplicate" in said
+    assert has_documented_shape(FORMER, once(FORMER, "right_prefix.py", *whole, "--json").stdout)
+    said = tried("wrong_prefix", CONSUMER.replace("orders-fn.app", "orders.app"), *whole)
+    assert 'idempotency has no item "orders.app.reserve#' in said
+    assert """keys begin with "orders-fn.app.reserve": correct the prefix in former=""" in said
+    said = tried("other_event", CONSUMER, json.dumps(placed("never")))
+    assert "Its keys look alike, such as" in said
+    aws.given("idempotency", {**aws.items("idempotency")[0], "status": "INPROGRESS"})
+    assert "the event is not finished" in tried("right_prefix", CONSUMER, *whole)
 
 
 @pytest.mark.parametrize("changed", [True, False])

@@ -200,7 +200,9 @@ TEMPLATES = {"package", "template", "lock"}
 """Tested with what they write: tests/e2e/test_examples.py, tests/ops/new/test_new.py."""
 MAPPINGS = {"pause", "resume"}
 """Tested with event source mappings: tests/ops/test_pausing.py."""
-ALONE = {CONSOLE, *EFFECTS, *MAPPINGS, *NEW, *REGIONS, *TEMPLATES, *WEBHOOKS}
+FORMER = "former"
+"""Tested with the records of a former function: tests/docs/test_migrating.py."""
+ALONE = {CONSOLE, FORMER, *EFFECTS, *MAPPINGS, *NEW, *REGIONS, *TEMPLATES, *WEBHOOKS}
 FREE = {"events", "attributes", "failed", "moments", "headers"}
 """Members whose own members are names of data, or differ from entry to entry."""
 

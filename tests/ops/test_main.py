@@ -203,7 +203,7 @@ MAPPINGS = {"pause", "resume"}
 FORMER = "former"
 """Tested with the records of a former function: tests/docs/test_migrating.py."""
 ALONE = {CONSOLE, FORMER, *EFFECTS, *MAPPINGS, *NEW, *REGIONS, *TEMPLATES, *WEBHOOKS}
-FREE = {"events", "attributes", "failed", "moments", "headers"}
+FREE = {"events", "attributes", "failed", "moments", "headers", "disagreements"}
 """Members whose own members are names of data, or differ from entry to entry."""
 
 

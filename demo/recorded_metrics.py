@@ -9,7 +9,7 @@ that died, which Lambda counts as `Errors`, and the depths of the queues, sample
 import json
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from threading import Event
 from typing import Any
@@ -53,7 +53,7 @@ def recorded_metrics(shop: Shop, name: str) -> Iterator[None]:
     with background("metrics", sample):
         yield
     seconds = round(time.time() - began)
-    _read_logs(shop, began, series)
+    series |= figures_of_lines(_log_lines(shop), began)
     # A line for each metric: a whole entry in each would be hundreds, and one in all unreadable.
     lines = [
         f'  "{owner} {metric}": {json.dumps(entries, separators=(",", ":"))}'
@@ -78,23 +78,32 @@ def _queues(shop: Shop) -> dict[str, str]:
     return {owner: url for owner, url in found.items() if url is not None}
 
 
-def _read_logs(shop: Shop, began: float, series: Series) -> None:
+def _log_lines(shop: Shop) -> Iterator[tuple[str, float, str]]:
+    """Yield function, time in seconds and text of every log line."""
     logs = shop.aws.client("logs")
-    found: dict[tuple[str, str, int], list[float]] = defaultdict(list)
     for group in logs.describe_log_groups()["logGroups"]:
         path = group["logGroupName"]
         for page in logs.get_paginator("filter_log_events").paginate(logGroupName=path):
             for event in page["events"]:
-                line, second = event["message"], round(event["timestamp"] / 1000 - began)
-                for begin, metric in _COUNTED.items():
-                    if line.startswith(begin):
-                        entry = found[path.rpartition("/")[2], metric, second]
-                        entry[:] = [sum(entry) + 1]
-                if '"_aws"' in line:
-                    for emitted, figures in _emitted(json.loads(line[line.index("{") :])):
-                        found[*emitted, second] += figures
+                yield path.rpartition("/")[2], event["timestamp"] / 1000, event["message"]
+
+
+def figures_of_lines(lines: Iterable[tuple[str, float, str]], began: float) -> Series:
+    """Return the figures in log lines, and how many invocations they begin and end by a death."""
+    found: dict[tuple[str, str, int], list[float]] = defaultdict(list)
+    for function, time_of_line, text in lines:
+        second = round(time_of_line - began)
+        for begin, metric in _COUNTED.items():
+            if text.startswith(begin):
+                entry = found[function, metric, second]
+                entry[:] = [sum(entry) + 1]
+        if '"_aws"' in text:
+            for emitted, figures in _emitted(json.loads(text[text.index("{") :])):
+                found[*emitted, second] += figures
+    series: Series = defaultdict(lambda: defaultdict(list))
     for (owner, name, second), figures in sorted(found.items()):
         series[owner][name].append([second, *figures])
+    return series
 
 
 def _emitted(line: dict[str, Any]) -> Iterator[tuple[tuple[str, str], list[float]]]:

@@ -82,8 +82,8 @@ def summary(service: str, *templates: Template) -> str:
     return (
         f"{service}: {kinds.total()} resources: {', '.join(parts)}\n"
         f"at rest {sum(line.cost for line in bill):.2f} USD a month = {amounts}\n"
-        f"and {dashboards:.2f} for dashboards, of which an account has three free; list prices of "
-        "us-east-1\n"
+        f"and {dashboards:.2f} for dashboards, of which an account has three free with up to 50 "
+        "metrics each; list prices of us-east-1\n"
     )
 
 

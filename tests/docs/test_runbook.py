@@ -1,5 +1,6 @@
 """Entries of the runbook for alarms, a page for each reason, and rows of the page on real AWS."""
 
+import ast
 import re
 
 import pytest
@@ -69,6 +70,17 @@ def test_the_page_of_a_reason_says_what_to_do_as_the_commands_do(reason: str) ->
     advice = remedy(None if reason == DIED else reason) or ""
     assert advice.partition(": `once explain")[0] in todo
     assert "once dlq show MESSAGE_ID" in todo
+
+
+def test_the_dashboard_has_the_graphs_and_lines_that_entries_name() -> None:
+    steps = [step for text in entries().values() for step in text.split("\n- ")]
+    told = " ".join(step for step in steps if "dashboard" in step)
+    named = set(re.findall(r"(?<!\*)\*([a-z ]+)\*(?!\*)", told)) - {"all"}
+    sources = ((ROOT / "once" / "cdk" / f"{n}.py").read_text() for n in ("dashboard", "monitoring"))
+    nodes = (node for source in sources for node in ast.walk(ast.parse(source)))
+    texts = {n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+    assert len(named) > 10
+    assert named <= {part.strip() for text in texts for part in re.split("[,:]", text)}
 
 
 def test_the_page_of_real_aws_lists_every_check_in_its_order() -> None:

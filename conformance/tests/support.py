@@ -1,5 +1,7 @@
 """Handlers written for one test, and reports made by hand."""
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
@@ -12,6 +14,18 @@ KIT = Path(__file__).parents[1]
 """The folder of the distribution."""
 
 ORDER = {"order_id": "o-1", "amount": 5}
+
+
+PATIENCE_SECONDS = 300
+"""Time for what takes a few seconds on an idle machine."""
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    """Wait for a state of other processes."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def subject(folder: Path, source: str, **more: Any) -> Subject:

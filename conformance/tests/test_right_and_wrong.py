@@ -10,8 +10,7 @@ import re
 import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -39,6 +38,8 @@ from redelivery import (
 from redelivery.boundary import invocation
 from redelivery.child import examine_in_child
 from redelivery.examination import examine
+
+from .support import wait_until
 
 HERE, KIT = Path(__file__).parent / "handlers", Path(__file__).parents[1]
 ORDER = {"order_id": "o-1", "customer": "c-1", "amount": 5}
@@ -630,10 +631,3 @@ def test_the_child_ends_with_its_parent(tmp_path: Path) -> None:
         parent.terminate()
         parent.wait()
     wait_until(lambda: not Path(f"/proc/{child_id}/exe").exists())
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)

@@ -2,9 +2,10 @@
 
 import os
 import sys
-import time
 from collections.abc import Iterator
-from subprocess import DEVNULL, Popen
+from contextlib import suppress
+from select import select
+from subprocess import Popen
 
 import psutil
 import pytest
@@ -15,7 +16,7 @@ from lab.stores import SERVERS, servers
 from lab.subjects import APPROACHES
 from redelivery import Fault, Kind
 
-from ..support import KIT
+from ..support import KIT, PATIENCE_SECONDS, wait_until
 
 LOST, DOUBLED, DEAD_LETTERED = Kind.LOST, Kind.DOUBLED, Kind.DEAD_LETTERED
 PASSED: frozenset[Kind] = frozenset()
@@ -89,23 +90,28 @@ def test_the_picture_needs_the_whole_matrix(monkeypatch: pytest.MonkeyPatch) -> 
     assert lab(monkeypatch, "--picture", "--approach", "once") == 2
 
 
-def children_when(pid: int, names: set[str], processes: int) -> list[psutil.Process]:
-    """Return a process's children when there are so many, with these names among them."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        found = psutil.Process(pid).children(recursive=True)
-        if len(found) >= processes and names <= {process.name() for process in found}:
-            return found
-        time.sleep(0.05)
-    raise TimeoutError(f"{pid} has not started {names}")
-
-
 def test_no_server_is_left_when_the_lab_is_killed() -> None:
+    # Each process of the lab holds this pipe, as its input or output: its end is that of them all.
+    end, held = os.pipe()
     command = [sys.executable, "-m", "lab", "--approach", "redis_short"]
-    paths = {"PYTHONPATH": f"{KIT.parent}:{KIT}"}
-    lab = Popen(command, cwd=KIT, env={**os.environ, **paths}, stdout=DEVNULL, stderr=DEVNULL)
-    started = children_when(lab.pid, {"redis-server"}, processes=3)  # and two of the checks
-    lab.kill()
-    lab.wait(60)
-    _, alive = psutil.wait_procs(started, timeout=20)
-    assert alive == []
+    given = {**os.environ, "PYTHONPATH": f"{KIT.parent}:{KIT}"}
+    lab = Popen(command, cwd=KIT, env=given, stdin=held, stdout=held, stderr=held)
+    os.close(held)
+    try:
+        wait_until(lambda: "redis-server" in names_of_children(lab.pid))
+    finally:
+        lab.kill()
+        lab.wait()
+    with os.fdopen(end, "rb", buffering=0) as output:
+        while select([output], [], [], PATIENCE_SECONDS)[0]:
+            if not output.read(4096):
+                return
+    pytest.fail("a process of the lab has not ended")
+
+
+def names_of_children(pid: int) -> set[str]:
+    names = set()
+    with suppress(psutil.NoSuchProcess):
+        for child in psutil.Process(pid).children(recursive=True):
+            names.add(child.name())
+    return names

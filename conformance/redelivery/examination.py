@@ -336,7 +336,8 @@ class _Examiner:
             expected = Expectation([latest.after], alone, latest.record.sites)
         found = judge(scenario.fault, outcome, expected, self.volatile, policy)
         if found and scenario.fault in BESIDE:
-            states = [*expected.states, *self._with_the_other(beside(scenario))]
+            other = beside(scenario, self.messages.first, fifo=self.world.subject.fifo)
+            states = [*expected.states, *self._with_the_other(other)]
             expected = replace(expected, states=states)
             found = judge(scenario.fault, outcome, expected, self.volatile)
         told = remarks(scenario.fault, outcome)

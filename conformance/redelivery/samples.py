@@ -51,12 +51,15 @@ Way = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message: its name in reports, and what SQS's `SendMessage` takes."""
+    """One message: its name in reports, and what SQS's `SendMessage` takes.
+
+    A FIFO queue needs the message's group. On another queue it is the one of the sample, if any.
+    """
 
     label: str
     body: str
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    group: str = "group"
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +95,8 @@ def messages(subject: Subject) -> list[Message]:
             known = ", ".join(ways) or "none, it is not JSON"
             told = f"the sample has no field {subject.key}, its key. Its fields are: {known}"
             raise SubjectError(told)
-        group = str(ways.get(subject.key, ((), message.group))[1])
-        found.append(replace(message, label=f"m{number}", group=group))
+        by_key = str(ways[subject.key][1]) if subject.fifo and subject.key in ways else ""
+        found.append(replace(message, label=f"m{number}", group=message.group or by_key))
     return found
 
 
@@ -106,7 +109,8 @@ def variations(subject: Subject, message: Message) -> Iterator[tuple[str, Messag
     body = opened(message.body)
     ways = _by_name(body)
     if not ways:
-        yield "the body", replace(message, body=_another(message.body), group="other")
+        group = "other" if subject.fifo else message.group
+        yield "the body", replace(message, body=_another(message.body), group=group)
         return
     keys = {table.key.partition(":")[0] for table in subject.tables}
     named = {
@@ -125,7 +129,7 @@ def variations(subject: Subject, message: Message) -> Iterator[tuple[str, Messag
         choices = [[subject.key], *([subject.key, name] for name in more), *together]
     for names in choices[:_MOST_VARIATIONS]:
         changed = _with_another_key(body, [ways[name][0] for name in names])
-        group = str(_value_at(changed, ways[names[0]][0]))
+        group = str(_value_at(changed, ways[names[0]][0])) if subject.fifo else message.group
         yield ", ".join(names), replace(message, body=closed(changed, text=True), group=group)
 
 
@@ -165,7 +169,8 @@ def _read(event: Any) -> Iterator[Message]:
                 name: {k[0].upper() + k[1:]: v for k, v in value.items() if "List" not in k}
                 for name, value in record.get("messageAttributes", {}).items()
             }
-            yield Message("", str(record["body"]), attributes)
+            group = record.get("attributes", {}).get("MessageGroupId", "")
+            yield Message("", str(record["body"]), attributes, str(group))
     elif text:
         yield Message("", text)
     else:

@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from unittest.mock import patch
 
@@ -12,6 +13,7 @@ import pytest
 from redelivery import Method, Subject, SubjectError, Table
 from redelivery.boundary.aws import AwsRequest, Names
 from redelivery.boundary.outside import Refused
+from redelivery.boundary.thread_order import is_blocked
 from redelivery.child import examine_in_child
 from redelivery.examination import examine
 
@@ -246,3 +248,11 @@ for thread in threads:
 
 def test_threads_that_look_at_each_other_end() -> None:
     subprocess.run([sys.executable, "-c", ASK], check=True, timeout=30)
+
+
+def test_a_thread_that_has_ended_is_blocked_although_another_has_its_number() -> None:
+    ended = threading.Thread(target=lambda: None)
+    ended.start()
+    ended.join()
+    ended._ident = threading.get_ident()  # type: ignore[attr-defined]
+    assert is_blocked(ended)

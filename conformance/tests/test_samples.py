@@ -59,6 +59,25 @@ def test_a_second_message_is_found_by_its_effect(tmp_path: Path) -> None:
     assert [result.passed for result in found.results] == [True]
 
 
+OF_TENANTS = """
+    import boto3, json
+    def handler(event, context):
+        for record in event["Records"]:
+            order, tenant = json.loads(record["body"]), record["attributes"]["MessageGroupId"]
+            item = {"order_id": f"{tenant} {order['order_id']}"}
+            boto3.resource("dynamodb").Table("orders").put_item(Item=item)
+"""
+
+
+@pytest.mark.parametrize("fifo", [False, True])
+def test_a_sample_has_its_message_group(tmp_path: Path, *, fifo: bool) -> None:
+    record = {"body": '{"order_id": "o-1"}', "attributes": {"MessageGroupId": "t-1"}}
+    given = subject(tmp_path, OF_TENANTS, events=[{"Records": [record]}], fifo=fifo)
+    found = examine(given, only=["batch", "redriven"])
+    assert "dynamodb.PutItem orders order_id=t-1 o-1" in " ".join(found.course)
+    assert all(result.passed for result in found.results)
+
+
 def test_without_an_effect_of_its_own_there_is_no_second_message(tmp_path: Path) -> None:
     found = examine(subject(tmp_path, CONSTANT, key=""), only=["batch", "redriven"])
     assert found.untried == (

@@ -62,7 +62,8 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 def is_blocked(thread: threading.Thread) -> bool:
     """Whether a thread has ended, or waits for another thread, a task or a socket."""
-    frame = _frame_of(thread)
+    # Of a thread that has ended, the number may be another one's by now.
+    frame = _frame_of(thread) if thread.is_alive() else None
     if frame is None:
         return thread.ident is not None
     code = frame.f_code

@@ -315,18 +315,19 @@ def _sent_later(run: Run, samples: Samples, scenario: Scenario) -> None:
     run.send(samples.first)
 
 
-def beside(scenario: Scenario) -> Message:
+def beside(scenario: Scenario, first: Message, *, fifo: bool) -> Message:
     """Return the other message of a scenario with one that should fail."""
     if scenario.fault is Fault.NEIGHBOUR_FAILS:
         label, body = "a neighbour without its fields", NEIGHBOUR
     else:
         label = "a message that is no JSON object"
         body = POISON.get(scenario.variant, POISON[""])
-    return Message(label, body, group=label)
+    return Message(label, body, group=label if fifo else first.group)
 
 
 def _beside(run: Run, samples: Samples, scenario: Scenario) -> None:
-    both = [beside(scenario), samples.first]
+    other = beside(scenario, samples.first, fifo=run.world.subject.fifo)
+    both = [other, samples.first]
     run.send(*(reversed(both) if scenario.variant == "last" else both))
 
 

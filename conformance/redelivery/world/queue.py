@@ -35,13 +35,14 @@ class SourceQueue:
         if self._subject.fifo and time.time() - since < FIFO_WINDOW_SECONDS:
             return known
         digest = hashlib.sha256(message.body.encode()).hexdigest()
-        fifo = {"group_id": message.group, "deduplication_id": digest}
+        fifo = {"group_id": message.group or "group", "deduplication_id": digest}
         sent = self._sqs.send_message(
             self._name,
             message.body,
             message_attributes=dict(message.attributes),
             **(fifo if self._subject.fifo else {}),
         )
+        sent.group_id = sent.group_id or message.group or None  # a standard queue may have groups
         self._outstanding += 1
         self._ids[sent.id] = as_id or sent.id
         self._accepted[message.body] = time.time(), self._ids[sent.id]

@@ -209,6 +209,6 @@ def next_text(message: RetryingMessage, now: datetime) -> str:
     """Return when a message is attempted again, such as `in 4 min`."""
     if message.next_attempt is None:
         return terminal.UNKNOWN
-    if message.next_attempt <= now:
+    if message.next_attempt < now + timedelta(seconds=1):
         return "now"
     return f"in {terminal.format_age(message.next_attempt - now)}"

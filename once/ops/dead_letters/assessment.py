@@ -314,15 +314,16 @@ def _with_reason(one: AssessedMessage, verdict: Verdict) -> Verdict:
     # Without a record that decides, the consumer reads the data again.
     if (processed and reason == Reason.INVALID_DATA) or reason in REFUSED_BEFORE_DEDUP:
         return _unless_repaired(message)
-    if not processed or reason == Reason.EFFECT_UNKNOWN:
-        return verdict  # of a pending effect, the record decides and not the reason
+    # What a person has settled is committed, or called again, whatever the reason was.
+    if not processed or names.Record.SETTLEMENT in (one.record or {}):
+        return verdict
     if reason == Reason.FORMER_UNFINISHED:
         return _needs_a_person(
             "The function that Once replaced began with it, and may have finished its work.",
             f"Look at the data first: compare what the event changes with the tables. {_FORMER}",
         )
-    if reason in AFTER_REPAIR and one.record is None:
-        return _after_repair(message)
+    if reason in AFTER_REPAIR:
+        return _after_repair(message, verdict.why if one.record else "It will be processed.")
     return replace(verdict, advice=remedy(reason))
 
 
@@ -335,9 +336,9 @@ def _unless_repaired(message: DeadLetter) -> Verdict:
     return _fails_again(message.reason, f", unless its cause is fixed{told}")
 
 
-def _after_repair(message: DeadLetter) -> Verdict:
+def _after_repair(message: DeadLetter, effect: str = "It will be processed.") -> Verdict:
     """Return the verdict on a message that is processed once its cause is repaired."""
-    serving, why = message.queue.serving, "It will be processed once its cause is repaired."
+    serving, why = message.queue.serving, f"{effect} Its cause must be repaired first."
     if serving is not None:
         order = "after" if serving.since > message.sent_at else "before"
         why += f" {serving} serves, deployed {order} this failure."
@@ -465,6 +466,7 @@ AFTER_REPAIR = frozenset(
         Reason.WRONG_OUTCOME,
         Reason.RETRIES_EXHAUSTED,
         Reason.UNFINISHED,
+        Reason.EFFECT_UNKNOWN,
     }
 )
 """Reasons that the handler, the function or a dependency caused; None if none was recorded."""

@@ -227,7 +227,7 @@ def test_unknown_effect_continues_under_its_key_while_the_provider_knows_it(
     shop = failing(Policy.PROVIDER_KEY)
     [key] = set(shop.outside.calls)
     verdict = shop.verdict(in_seconds=KEY_LIFETIME - HOUR)
-    assert verdict.outcome is RedriveOutcome.SAFE
+    assert verdict.outcome is RedriveOutcome.AFTER_REPAIR
     assert f"goes on under the same key {key}" in verdict.why
     assert shop.send_back() == []
     assert set(shop.outside.calls) == {key}
@@ -348,7 +348,8 @@ def test_the_page_of_each_reason_has_its_verdicts(shop: Shop) -> None:
 def test_page_of_unknown_effects_has_the_verdicts_on_pending_ones(failing: Failing) -> None:
     shop = failing(Policy.PROVIDER_KEY)
     remembered, forgotten = (shop.verdict(in_seconds=s).outcome for s in (0, LAST_TAKEOVER + 1))
-    run("effects", "settle", "--yes", KEY, "--done", '"reference"')
+    how = ("--yes", "--why", "seen", "--done", '"reference"')
+    assert run("effects", "settle", KEY, *how).exit_code == 0
     found = {
         "pending; the provider remembers the key": remembered,
         "pending; no key that the provider remembers": forgotten,
@@ -361,7 +362,7 @@ def test_page_of_unknown_effects_has_the_verdicts_on_pending_ones(failing: Faili
 def test_effect_that_was_certainly_not_done_continues(failing: Failing) -> None:
     shop = failing(Policy.PROVIDER_KEY, NotDone())
     verdict = shop.verdict(in_seconds=KEY_LIFETIME + HOUR)
-    assert verdict.outcome is RedriveOutcome.SAFE
+    assert verdict.outcome is RedriveOutcome.AFTER_REPAIR
     assert "was certainly not done" in verdict.why
     assert shop.send_back() == []
     assert shop.counted() == {"a": 1}

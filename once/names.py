@@ -52,7 +52,8 @@ DUE_EXTENSION = "oncedue"
 due."""
 
 COMMIT_ATTRIBUTE = "once_commit"
-"""On every item that the library writes: the id of its last commit. A read is checked by it."""
+"""On every item that the library writes: the id of its last commit, whose beginning is that of the
+key hash of the event's dedup key. A read is checked by it."""
 
 CLOCK_SKEW_SECONDS = 300
 """Assumed: the clock of a function differs from true time by at most this."""

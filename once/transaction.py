@@ -20,6 +20,7 @@ from once.effects.declaration import Effect, RequestT
 from once.effects.ledger import Intent
 from once.errors import InvalidWrite, Refusal
 from once.events.cloud_event import CloudEvent
+from once.events.identity import commit_prefix
 from once.events.models import is_typed_dict, model_of
 from once.events.outgoing import ClaimPlace, Draft, draft, wait_of
 from once.settings import CommitSettings, TableSettings
@@ -79,9 +80,10 @@ class Transaction:
         self._settings = settings
         self._read = read
         self._claims = claims
-        # From the operating system: a snapshot of SnapStart copies the state of Python's generator,
-        # and after a lost answer the id alone shows whose commit the record is from.
-        self.commit_id = os.urandom(16).hex()
+        # The end is from the operating system: a snapshot of SnapStart copies the state of Python's
+        # generator, and after a lost answer the id alone shows whose commit the record is from. By
+        # its beginning an operator finds the items of an event.
+        self.commit_id = commit_prefix(identity.pk) + os.urandom(8).hex()
         self.refusal: Refusal | None = None
         self.drafts: list[Draft] = []
         self.request: tuple[Effect[Any, Any], bytes] | None = None

@@ -213,6 +213,11 @@ def key_hash(pk: str) -> str:
     return sha256(pk.encode()).hexdigest()
 
 
+def commit_prefix(pk: str) -> str:
+    """Return the beginning of the id of each commit of a key: an item tells whose commit it has."""
+    return key_hash(pk)[:16]
+
+
 def value_at(data: Any, path: str) -> Any:
     """Return the value of a field, with dots for nesting; None if it is missing."""
     for name in path.split("."):

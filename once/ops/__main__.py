@@ -44,7 +44,7 @@ COMMANDS = {
     "outbox": ("republication", "Committed events: list those that wait, publish again."),
     "dlq": ("dead_letters.dlq_commands", "Dead letters: list, show, redrive, purge, import."),
     "effects": ("pending_effects", "Effects: list the pending ones, settle one by hand."),
-    "region": ("region_takeover", "Two Regions: show both, fail over, fail back."),
+    "region": ("region_takeover", "Two Regions: show both, fail over, fail back, reconcile."),
     "webhooks": ("webhooks.webhook_commands", "Webhooks: list, show, replay, send, listen."),
     "send": ("send", "Publish an event to the ingress topic, or send a command."),
     "explain": ("explain", "Show the page about a reason, an alarm or a command."),

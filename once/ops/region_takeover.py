@@ -25,6 +25,7 @@ from once.ops.errors import ExitCode, OpsError
 from once.ops.operator_changes import ChangeOptions, logged_change
 from once.ops.pausing import LOOK_SECONDS, WAIT_SECONDS, switch_mappings
 from once.ops.progress import find_deployment, saying
+from once.ops.region_reconciliation import reconcile_command
 from once.ops.status import MappingStatus, read_mappings
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ WAIT_FACTOR = 10
 """Times the highest `ReplicationLatency`, which AWS advises to wait before a failover."""
 
 app = terminal.command_group()
+app.command("reconcile")(reconcile_command)
 
 _OtherService = Annotated[
     str | None,

@@ -193,7 +193,7 @@ LIST, SETTLE = EFFECTS = ("effects list", "effects settle")
 WEBHOOKS = {name for name in DOCUMENTED if name.startswith("webhooks ")}
 """Tested with a deployment that has an ingress: tests/ops/webhooks/test_list.py."""
 REGIONS = {name for name in DOCUMENTED if name.startswith("region ")}
-"""Tested with a deployment in two Regions: tests/ops/test_region_takeover.py."""
+"""Tested with a deployment in two Regions: tests/ops/test_region_takeover.py and beside it."""
 NEW = {name for name in DOCUMENTED if name.startswith("new ")}
 """They write into the working directory."""
 TEMPLATES = {"package", "template", "lock"}
@@ -337,7 +337,7 @@ def _commands(group: Any, path: str = "") -> Iterator[tuple[str, Any, set[str]]]
 
 CHANGING = {"--yes", "--dry-run", "--why"}
 CHANGES = ("dlq redrive", "dlq purge", "dlq import", "effects settle", "outbox republish")
-TAKEOVERS = ("region fail-over", "region fail-back")
+TAKEOVERS = ("region fail-over", "region fail-back", "region reconcile")
 ONE_NAME = {"--most": "--limit", "--max": "--limit", "--older-than": "--until", "--from": "--since"}
 
 

@@ -1,6 +1,7 @@
 """IAM policies for the operators of a deployment, who use the command `once`."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from aws_cdk import ArnFormat, Stack
 from aws_cdk import aws_dynamodb as dynamodb
@@ -25,7 +26,7 @@ from once.cdk.permissions import (
 )
 from once.cdk.topics import Topics
 from once.cdk.unrouted_events import UnroutedEvents
-from once.names import LIVE_ALIAS, PRODUCER_OBJECTS
+from once.names import COMMIT_ATTRIBUTE, LIVE_ALIAS, PRODUCER_OBJECTS
 from once.settings import ITEM_RECORD_PREFIX
 from once.webhooks.captured_webhook import BY_TIME
 
@@ -35,6 +36,14 @@ Statements = Callable[[Sequence[IdempotentConsumer]], Iterator[iam.PolicyStateme
 _READ_DEAD_LETTERS = ("sqs:GetQueueAttributes", "sqs:ReceiveMessage", "sqs:ChangeMessageVisibility")
 _MOVE_DEAD_LETTERS = ("sqs:DeleteMessage", "sqs:SendMessage")
 """Imported messages are sent to the queue that they were purged from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Takeover:
+    """The business tables of a service in two Regions, and all attributes of their keys."""
+
+    tables: Sequence[dynamodb.ITable]
+    keys: Collection[str]
 
 
 class OperatorPolicies(Construct):
@@ -48,7 +57,11 @@ class OperatorPolicies(Construct):
     into as many policies as IAM's limit of characters requires. Detach them before the stack is
     deleted: IAM refuses to delete an attached policy.
 
-    No action reads or writes a business table. Changes of dedup records are restricted to
+    `takeover` has the further actions of `once region`, for a service with global tables: those who
+    have it can give any right to the functions' roles, as IAM cannot restrict an inline policy. It
+    reads the keys and commit ids of business tables.
+
+    No other action reads or writes a business table. Changes of dedup records are restricted to
     transactions. With a webhook ingress, each has one more, at its end: to read captured webhooks,
     which are customers' data; and to read the secrets of the endpoints for test webhooks, with
     which any webhook can be signed.
@@ -65,6 +78,7 @@ class OperatorPolicies(Construct):
         captures: the table of captured webhooks, if there is a webhook ingress.
         endpoint_secrets: the ARNs of the secrets of its endpoints.
         further_stacks: names of the stacks with further consumers.
+        takeover: the global tables of the service; None without any.
         shared: False in a further stack: without the permissions on what all consumers share, which
             the policies of the first one give.
     """
@@ -85,6 +99,7 @@ class OperatorPolicies(Construct):
         endpoint_secrets: Collection[str] = (),
         further_stacks: Sequence[str] = (),
         shared: bool = True,
+        takeover: Takeover | None = None,
         config: DeploymentConfig | None = None,
     ) -> None:
         super().__init__(scope, "Operators")
@@ -106,6 +121,7 @@ class OperatorPolicies(Construct):
             )
             for name in stacks
         ]
+        self._patterns: dict[str, str] = {}
         self._keys: list[KeyUse] = [
             *(("sqs", queue.encryption_master_key) for queue in self._other_dead_letters),
             *(("dynamodb", table.encryption_key) for table in (dedup_table, captures) if table),
@@ -128,6 +144,47 @@ class OperatorPolicies(Construct):
             sign = allow("Sign", ["secretsmanager:GetSecretValue"], *endpoint_secrets)
             changes.append(self._policy("SignWebhooks", self._with_keys([sign])))
         self.read_only, self.changes = tuple(reads), tuple(changes)
+        self.takeover: tuple[iam.ManagedPolicy, ...] = ()
+        if takeover is not None:
+            statements = self._with_keys([*self._takeover(takeover, config, stacks[1:])])
+            self.takeover = (self._policy("Takeover", statements),)
+
+    def _takeover(
+        self, tables: Takeover, config: DeploymentConfig, stacks: Sequence[str]
+    ) -> Iterator[iam.PolicyStatement]:
+        """Yield the further permissions for `once region`, in this Region."""
+        yield allow("FindRoles", ["iam:ListRoles"], "*")
+        names = [f"{name}-*" for name in stacks]
+        roles = [
+            Stack.of(self).format_arn(service="iam", region="", resource="role", resource_name=name)
+            for name in names
+        ]
+        actions = [f"iam:{name}RolePolicy" for name in ("Get", "Put", "Delete")]
+        yield allow("Fence", actions, *roles)
+        functions = {"StringLike": {"lambda:FunctionArn": f"*:{config.service}-*"}}
+        yield allow("Switch", ["lambda:UpdateEventSourceMapping"], "*", conditions=functions)
+        function = Stack.of(self).format_arn(
+            service="lambda",
+            resource="function",
+            resource_name=f"{config.service}-*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        yield allow("ReadRoleNames", ["lambda:GetFunctionConfiguration"], function)
+        arns = [table.table_arn for table in tables.tables]
+        yield allow("ReadReplicas", ["dynamodb:DescribeTable"], *arns)
+        only_commits = {
+            "ForAllValues:StringEquals": {"dynamodb:Attributes": [*tables.keys, COMMIT_ATTRIBUTE]},
+            "StringEquals": {"dynamodb:Select": "SPECIFIC_ATTRIBUTES"},
+        }
+        yield allow("ScanCommits", ["dynamodb:Scan"], *arns, conditions=only_commits)
+        yield allow(
+            "Reconcile",
+            ["dynamodb:PutItem", "dynamodb:DeleteItem"],
+            self._dedup_table.table_arn,
+            conditions=ONLY_IN_TRANSACTIONS,
+        )
+        for pattern in (*roles, function):
+            self._patterns[pattern] = "The names of roles end at random; functions have a prefix."
 
     def _make(
         self,
@@ -172,6 +229,8 @@ class OperatorPolicies(Construct):
         policy = iam.ManagedPolicy(self, name, statements=statements)
         reason = "No policy can name metrics, event source mappings, or a list of schedules."
         acknowledge_pattern(policy, "*", reason)
+        for pattern, why in self._patterns.items():
+            acknowledge_pattern(policy, pattern, why)
         for stack in self._stacks:
             acknowledge_pattern(policy, stack, "The ARN of a stack ends with a random id.")
         if self._claims is not None:

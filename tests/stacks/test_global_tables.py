@@ -21,7 +21,8 @@ from once.cdk import (
 )
 from once.cdk.deployment_options import DEDUP
 from tests.stacks.booking_office import lines_in, registry_in
-from tests.stacks.cloud import Json, new_app, without_packages
+from tests.stacks.cloud import Json, listed, new_app, without_packages
+from tests.stacks.test_operators import OF_REGIONS, called
 
 A, B, ACCOUNT = "eu-west-1", "eu-central-1", "111122223333"
 HALLS = ConsumerProps(
@@ -99,6 +100,28 @@ def test_the_first_region_makes_the_tables_that_the_other_takes(tmp_path: Path) 
     assert {(name[0], each.get("Enabled", True)) for name, each in mappings} == {
         ("a", True),
         ("b", False),
+    }
+
+
+def test_operators_of_two_regions_have_one_more_policy(tmp_path: Path) -> None:
+    tables = GlobalTables(regions=(A, B), accept_split_commits=True)
+    made = resources(tmp_path, HALLS, a=DeploymentConfig(global_tables=tables))
+    policies = of_type(made, "AWS::IAM::ManagedPolicy")
+    statements = {
+        name.removeprefix("a:Operators")[:8]: each["PolicyDocument"]["Statement"]
+        for name, each in policies.items()
+    }
+    actions = {
+        action for each in statements.values() for s in each for action in listed(s["Action"])
+    }
+    assert called(OF_REGIONS) - {"dynamodb:UpdateItem"} <= actions
+    by_action = {action: s for s in statements["Takeover"] for action in listed(s["Action"])}
+    assert "role/a-service-*" in str(by_action["iam:PutRolePolicy"]["Resource"])
+    scanned = by_action["dynamodb:Scan"]["Condition"]["ForAllValues:StringEquals"]
+    assert scanned == {"dynamodb:Attributes": ["hall", "day", "once_commit"]}
+    assert "Condition" in by_action["dynamodb:PutItem"]
+    assert by_action["lambda:UpdateEventSourceMapping"]["Condition"] == {
+        "StringLike": {"lambda:FunctionArn": "*:a-*"}
     }
 
 

@@ -2,8 +2,9 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
+from pathlib import Path
 
 import botocore.session
 from botocore import xform_name
@@ -15,8 +16,11 @@ from stacks.webhooks import WEBHOOKS
 from tests.stacks.cloud import STATE, Cloud, Json, listed
 from tests.stacks.policies import Request, allows
 
+OF_REGIONS = {*(ROOT / "once" / "ops").glob("region_*.py")}
+"""They need the policy of a service with global tables: tests/stacks/test_global_tables.py."""
 OPS = sorted(
-    {*(ROOT / "once" / "ops").rglob("*.py")} - {ROOT / "once" / "ops" / "template_commands.py"}
+    {*(ROOT / "once" / "ops").rglob("*.py")}
+    - {ROOT / "once" / "ops" / "template_commands.py", *OF_REGIONS}
 )
 """`once template --check` belongs to a deployment, whose role may read what it has made."""
 ACTIONS = {
@@ -40,7 +44,7 @@ CHANGES = {
 
 def clients() -> set[str]:
     """Return boto3's names of the services that the commands call."""
-    text = "\n".join(path.read_text() for path in OPS)
+    text = "\n".join(path.read_text() for path in (*OPS, *OF_REGIONS))
     return set(re.findall(r'\bclient\(\s*"(\w+)"', text))
 
 
@@ -66,14 +70,19 @@ def methods(source: str) -> Iterator[str]:
                 yield str(name)
 
 
-CALLED = sorted(
-    action
-    for name in {name for path in OPS for name in methods(path.read_text())}
-    for action in operations().get(name, ())
-    if action != "sts:GetCallerIdentity"  # needs no permission
-    and action != "cloudformation:GetTemplate"  # the method is that of Jinja
-    and not action.startswith("s3:")  # the shop has no bucket; see tests/cdk/test_operators.py
-)
+def called(files: Iterable[Path]) -> set[str]:
+    """Return the IAM actions of every call in these files."""
+    return {
+        action
+        for name in {name for path in files for name in methods(path.read_text())}
+        for action in operations().get(name, ())
+        if action != "sts:GetCallerIdentity"  # needs no permission
+        and action != "cloudformation:GetTemplate"  # the method is that of Jinja
+        and not action.startswith("s3:")  # the shop has no bucket; see tests/cdk/test_operators.py
+    }
+
+
+CALLED = sorted(called(OPS))
 
 
 def granted(cloud: Cloud, *policies: str) -> list[Json]:

@@ -41,7 +41,7 @@ from once.cdk.deployment_options import DEDUP, STRONG, CustomerKey, DeploymentCo
 from once.cdk.idempotent_consumer import IdempotentConsumer
 from once.cdk.monitoring import add_shared_alarms, make_alarm_topic, notify
 from once.cdk.nag import acknowledge_finding
-from once.cdk.operators import OperatorPolicies
+from once.cdk.operators import OperatorPolicies, Takeover
 from once.cdk.outbox_relay import OutboxRelay
 from once.cdk.props import CommandProps, ConsumerProps, TableProps, later_types, output_key
 from once.cdk.topics import Topics
@@ -328,8 +328,11 @@ class _ConsumerStack(Stack):
         made = {
             "OperatorReads": ("policies for commands that only read", operators.read_only),
             "OperatorChanges": ("policies for commands that change something", operators.changes),
+            "OperatorTakeover": ("policy for the commands of two Regions", operators.takeover),
         }
         for output, (about, policies) in made.items():
+            if not policies:
+                continue
             arns = ",".join(policy.managed_policy_arn for policy in policies)
             _output(self, output, arns, about)
 
@@ -437,8 +440,14 @@ class ServiceStack(_ConsumerStack):
         notify(self.alarm_topic, self.node.find_all())
         about = "topic of the alarms: subscribe to it"
         _output(self, "AlarmTopic", self.alarm_topic.topic_arn, about)
+        takeover = None
+        if config.global_tables is not None:
+            lines: list[ConsumerProps | CommandProps] = [*consumers, *registry.commands]
+            keys = dict.fromkeys(key for line in lines for t in line.tables for key in t.keys)
+            takeover = Takeover([t for name, t in state.tables.items() if name != DEDUP], [*keys])
         self._add_operators(
             self,
+            takeover=takeover,
             commands=self.commands,
             captures=state.captures,
             endpoint_secrets=[*state.endpoint_secrets.values()],

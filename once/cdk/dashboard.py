@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_lambda as lambda_
@@ -29,12 +30,16 @@ CHOSEN = "CHOSEN-CONSUMER"
 _WIDTH = 6
 """Four graphs in a row."""
 _CYAN = "#17becf"
+_MOST_ALARMS = 100
+"""Of one widget: CloudWatch refuses a dashboard with more."""
+_SHOWN = Duration.hours(12)
+"""An operator comes hours after the begin of an incident; CloudWatch would show three."""
 _Row = list[cloudwatch.IWidget]
 
 
 @dataclass(frozen=True, slots=True)
 class DashboardParts:
-    """The parts of a stack that its dashboard shows, beside the consumers."""
+    """The parts that a dashboard shows beside the consumers; tables by their names."""
 
     commands: Sequence[CommandFunction] = ()
     webhooks: WebhookFunction | None = None
@@ -59,38 +64,49 @@ def make_dashboard(
     parts = parts or DashboardParts()
     names = [consumer.props.name for consumer in consumers]
     service = consumers[0].config.service if consumers else ""
-    chosen, variables = CHOSEN, []
-    if len(names) == 1:
-        [chosen] = names
-    else:
-        values = [cloudwatch.VariableValue(label=each, value=each) for each in names]
-        variable = cloudwatch.DashboardVariable(
-            id="consumer",
-            label="consumer",
-            type=cloudwatch.VariableType.PATTERN,
-            input_type=cloudwatch.VariableInputType.SELECT,
-            value=CHOSEN,
-            values=cloudwatch.Values.from_values(*values),
-            default_value=cloudwatch.DefaultValue.value(names[0]) if names else None,
-        )
-        variables = [variable] if names else []
+    variables = [_chooser(names)] if len(names) > 1 else []
+    shown = [CHOSEN] if variables else names
     cloudwatch.Dashboard(
         scope,
         "Dashboard",
         dashboard_name=name,
+        default_interval=_SHOWN,
         variables=variables,
         widgets=[
-            [_alarms(scope), *_glance(consumers, parts)],
+            [*_alarms(scope), *_glance(consumers, parts)],
             [*_failures(consumers, parts), *_parts(parts)],
-            consumer_row(service, chosen) if names else [],
+            [graph for each in shown for graph in _consumer_row(service, each)],
             [graph for consumer in consumers for graph in _declared(consumer)],
         ],
     )
 
 
-def _alarms(scope: Construct) -> cloudwatch.IWidget:
+def _chooser(names: Sequence[str]) -> cloudwatch.DashboardVariable:
+    values = [cloudwatch.VariableValue(label=name, value=name) for name in names]
+    return cloudwatch.DashboardVariable(
+        id="consumer",
+        label="consumer",
+        type=cloudwatch.VariableType.PATTERN,
+        input_type=cloudwatch.VariableInputType.SELECT,
+        value=CHOSEN,
+        values=cloudwatch.Values.from_values(*values),
+        default_value=cloudwatch.DefaultValue.value(names[0]),
+    )
+
+
+def _alarms(scope: Construct) -> _Row:
+    """Return the states of all alarms: first those in ALARM, the latest change first."""
     alarms = [each for each in scope.node.find_all() if isinstance(each, cloudwatch.Alarm)]
-    return cloudwatch.AlarmStatusWidget(title="alarms", alarms=alarms, width=_WIDTH + 2, height=6)
+    return [
+        cloudwatch.AlarmStatusWidget(
+            title="alarms",
+            alarms=alarms[begin : begin + _MOST_ALARMS],
+            sort_by=cloudwatch.AlarmStatusWidgetSortBy.STATE_UPDATED_TIMESTAMP,
+            width=_WIDTH + 2,
+            height=6,
+        )
+        for begin in range(0, len(alarms), _MOST_ALARMS)
+    ]
 
 
 def _glance(consumers: Sequence[IdempotentConsumer], parts: DashboardParts) -> _Row:
@@ -216,7 +232,7 @@ def _outcomes(
     return _graph(f"{title}: outcomes", *shown, right=right)
 
 
-def consumer_row(service: str, name: str) -> _Row:
+def _consumer_row(service: str, name: str) -> _Row:
     """Return the graphs of one consumer: outcomes, conflicts, duration and function.
 
     Args:

@@ -6,9 +6,14 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+import aws_cdk as cdk
 import pytest
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk.assertions import Template
 
 from docs.tools.alarm_states import FUNCTIONS, HOUR, begins, expression_of, states, value
+from once.cdk.dashboard import make_dashboard
+from once.cdk.monitoring import once_metric
 from once.cdk.props import ConsumerProps
 from once.cdk.resting_cost import at_rest
 from once.names import RELAY, UNROUTED, Metric, explained_by
@@ -396,3 +401,15 @@ def test_the_dashboard_draws_the_thresholds_of_the_alarms_over_their_periods(clo
         metric = next(metrics_of(alarm))["MetricName"]
         period = alarm.get("Period") or alarm["Metrics"][1]["MetricStat"]["Period"]
         assert drawn[metric, period] == alarm["Threshold"]
+
+
+def test_a_widget_has_no_more_alarms_than_cloudwatch_takes() -> None:
+    stack = cdk.Stack()
+    for number in range(150):
+        metric = once_metric("box", Metric.RETRIED)
+        cloudwatch.Alarm(stack, f"A{number}", metric=metric, threshold=1, evaluation_periods=1)
+    make_dashboard(stack, "many", [])
+    found = Template.from_stack(stack).find_resources("AWS::CloudWatch::Dashboard").values()
+    [body] = (body_of(each["Properties"]) for each in found)
+    widgets = (each["properties"] for each in body["widgets"] if each["type"] == "alarm")
+    assert [len(each["alarms"]) for each in widgets] == [100, 50]

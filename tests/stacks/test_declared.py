@@ -24,6 +24,7 @@ from once.cdk import (
     WebhookProps,
     run_app,
 )
+from once.cdk.dashboard import CHOSEN
 from once.cdk.resting_cost import DASHBOARD, at_rest
 from stacks.folders import ROOT
 from tests.stacks.booking_office import lines_in, registry_in
@@ -168,6 +169,14 @@ def test_a_sole_consumer_takes_all_events_and_one_of_several_its_own() -> None:
     assert filters(SMALLEST) == [None]
     assert filters("renaming") == [None, None]  # both lines are one consumer
     assert [each for each in filters("second consumer") if each] == [{"type": ["box.asked"]}] * 2
+
+
+def test_the_dashboard_lets_a_reader_choose_among_several_consumers() -> None:
+    for name, title in {SMALLEST: BOX.name, "second consumer": CHOSEN}.items():
+        [board] = (each for each in resources(name) if each["Type"] == "AWS::CloudWatch::Dashboard")
+        text = json.dumps(board)
+        assert f"{title}: outcomes" in text
+        assert (CHOSEN in text) is (title == CHOSEN)
 
 
 def test_a_filter_waits_for_the_sweep_which_keeps_what_it_drops() -> None:

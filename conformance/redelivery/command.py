@@ -1,4 +1,4 @@
-"""The command `redelivery`: checks a handler, lists the faults."""
+"""The command `redelivery`: checks a handler, and accepts its failures."""
 
 import contextlib
 import io
@@ -20,13 +20,7 @@ from redelivery.accepted import FILE, accept, read_accepted, with_accepted
 from redelivery.check import check as run_check
 from redelivery.faults import Fault
 from redelivery.formats import FORMATS
-from redelivery.presentation import (
-    EscapingConsole,
-    print_faults,
-    print_report,
-    print_scenario,
-    single_line,
-)
+from redelivery.presentation import EscapingConsole, print_report, print_scenario, single_line
 from redelivery.project import TABLE_FORM, entries, parse_toml, project, subject_named
 from redelivery.report import Report, Verdict
 from redelivery.subject import NoVerdict, SubjectError
@@ -82,12 +76,6 @@ def _end(code: ExitCode, line: str) -> NoReturn:
 @click.version_option(version("pytest-redelivery"), message="%(prog)s %(version)s")
 def app() -> None:
     """The command."""
-
-
-@app.command()
-def faults() -> None:
-    """List the faults."""
-    print_faults(EscapingConsole(sys.stdout))
 
 
 def _variables(_: click.Context, __: click.Parameter, texts: Sequence[str]) -> dict[str, str]:

@@ -129,14 +129,6 @@ def _folded(course: Sequence[str]) -> Iterator[tuple[int, str]]:
         number += times * size
 
 
-def print_faults(console: Console) -> None:
-    """Print each fault with its meaning."""
-    table = Table.grid(padding=(0, 2))
-    for fault, meaning in MEANING.items():
-        table.add_row(Text(fault, "bold", no_wrap=True), meaning)
-    console.print(table)
-
-
 def text_of(print_to: Callable[[Console], None], *, width: int = _WIDTH) -> str:
     """Return what a function prints to a console, as plain text."""
     file = io.StringIO()

@@ -318,6 +318,11 @@ class _Stack:
         layers, unread = self._layers(function)
         if mapping.get("FilterCriteria"):
             unread.append("FilterCriteria of the mapping: each sample reaches the function")
+        unread += [
+            f"the mapping of {self._referred(other['EventSourceArn'])}: the check is of the first"
+            for name, other in self.consumers()
+            if name == function and other is not mapping
+        ]
         used = {*self._named_in(self._raw(function, "Environment"))}
         unread += [
             f"{name} ({self._type(name)}) is not created: `set_up` of a Subject may do it"
@@ -414,7 +419,7 @@ class _Stack:
 
     def others(self) -> Iterator[tuple[str, str, Any]]:
         """Yield type, name and content of what `set_up` creates."""
-        content = {_PARAMETER: "Value", _SECRET: "SecretString"}
+        content = {_PARAMETER: "Value", _SECRET: "SecretString", _MACHINE: "StateMachineType"}
         for kind in (_BUS, _MACHINE, _PARAMETER, _SECRET, _STREAM):
             for name in self.of_type(kind):
                 yield kind, self.name(name), self.property(name, content.get(kind, ""), "")
@@ -461,7 +466,10 @@ def _set_up(others: Iterable[tuple[str, str, Any]]) -> None:
             machine = {"StartAt": "End", "States": {"End": {"Type": "Succeed"}}}
             role = f"arn:aws:iam::{ACCOUNT}:role/machine"
             client("stepfunctions").create_state_machine(
-                name=name, definition=json.dumps(machine), roleArn=role
+                name=name,
+                definition=json.dumps(machine),
+                roleArn=role,
+                type=content or "STANDARD",
             )
 
 
@@ -497,7 +505,8 @@ def _from_sam(document: Json) -> dict[str, Json]:
             types = {**key, "AttributeType": str(simple.get("Type", "S"))[0]}
             kind, given = _TABLE, {**given, "KeySchema": [key], "AttributeDefinitions": [types]}
         elif kind == "AWS::Serverless::StateMachine":
-            kind, given = _MACHINE, {**given, "StateMachineName": given.get("Name")}
+            own = {"StateMachineName": given.get("Name"), "StateMachineType": given.get("Type")}
+            kind, given = _MACHINE, {**given, **own}
         elif kind == "AWS::DynamoDB::GlobalTable":
             kind = _TABLE
         found[name] = {**resource, "Type": kind, "Properties": given}

@@ -12,17 +12,7 @@ from typing import Any
 import pytest
 from moto import mock_aws
 
-from redelivery import (
-    MEANING,
-    Answer,
-    Fault,
-    Index,
-    NoVerdict,
-    Report,
-    Subject,
-    SubjectError,
-    Table,
-)
+from redelivery import Answer, Index, NoVerdict, Report, Subject, SubjectError, Table
 from redelivery.command import main
 from redelivery.project import parse_table
 
@@ -363,12 +353,6 @@ def test_an_encoding_without_the_signs_does_not_fail(
     assert run(SHORT) == (0 if outcome is PASSED else 1)
     sys.stdout.flush()
     assert b"\\u2713" in written.getvalue()
-
-
-def test_the_faults_are_listed_with_their_meaning(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("faults") == 0
-    words = " ".join(capsys.readouterr().out.split())
-    assert all(f"{fault} {MEANING[fault]}" in words for fault in Fault)
 
 
 # Options as text: what they become, and that each mistake is explained.

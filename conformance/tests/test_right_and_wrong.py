@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +55,13 @@ LOST, DOUBLED, OVERWRITTEN = (Kind.LOST,), (Kind.DOUBLED,), (Kind.OVERWRITTEN,)
 STUCK, REFUSED = (Kind.STUCK,), (Kind.DEAD_LETTERED,)
 
 
-def make_machine() -> None:
+def make_machine(kind: Any = "STANDARD") -> None:
     machine = {"StartAt": "Done", "States": {"Done": {"Type": "Pass", "End": True}}}
     boto3.client("stepfunctions", region_name="us-east-1").create_state_machine(
-        name="orders", definition=json.dumps(machine), roleArn="arn:aws:iam::123456789012:role/sfn"
+        name="orders",
+        definition=json.dumps(machine),
+        roleArn="arn:aws:iam::123456789012:role/sfn",
+        type=kind,
     )
 
 
@@ -85,6 +89,11 @@ KINDS = [
     {**OTHER, "kind": "refunded"},
 ]
 SEVERAL = {"events": KINDS, "key": "", "tables": BOTH}
+OF_ONE_FORM = [
+    {**ORDER, "kind": "placed"},
+    {**OTHER, "kind": "placed"},
+    {**ORDER, "order_id": "o-3", "kind": "refunded"},
+]
 TRANSFER = {"transfer_id": "t-1", "source": "a-1", "target": "a-2", "amount": 5}
 HELD: list[dict[str, Any]] = [{"id": name, "balance": 100, "done": {}} for name in ("a-1", "a-2")]
 ACCOUNTS = Table("accounts", "id", items=HELD)
@@ -136,6 +145,12 @@ CASES = (
         "starts_by_name_once",
         dict.fromkeys((Fault.DIES_AFTER, Fault.ANSWER_LOST_RETRIED, Fault.AFTER_EXPIRY), SOUND),
         given=MACHINE,
+    ),
+    Case(  # an express workflow has no memory of names
+        "starts_by_name",
+        {Fault.DIES_AFTER: DOUBLED, Fault.REDRIVEN: DOUBLED, Fault.DIES_BEFORE: SOUND},
+        "start_execution",
+        {**MACHINE, "set_up": partial(make_machine, "EXPRESS")},
     ),
     Case(
         "queries_with_a_token",
@@ -225,6 +240,12 @@ CASES = (
     ),
     # Of the samples, only the third shows the bug.
     Case("books_each_kind", {Fault.SENT_AGAIN: DOUBLED}, "update_item", SEVERAL),
+    Case(
+        "books_each_kind",
+        {Fault.SENT_AGAIN: DOUBLED},
+        "update_item",
+        {"events": OF_ONE_FORM, "tables": BOTH},
+    ),
     Case(
         "books_each_kind_once", dict.fromkeys((Fault.SENT_AGAIN, Fault.BATCH), SOUND), given=SEVERAL
     ),
@@ -467,6 +488,7 @@ def test_an_expiry_that_is_declared_to_be_none_does_not_expire() -> None:
             {"timeout_seconds": 2},
             "does not process the sample, without any fault: add --table missing:KEY",
         ),
+        ("copies_a_file", FILES, "add the object files/o-1, by `set_up` of a Subject"),
         ("starts_a_process", IN_ORDERS, r"starts a process at right_and_wrong\.py:\d+"),
         ("spawns_a_process", {}, r"starts a process at right_and_wrong\.py:\d+"),
     ],

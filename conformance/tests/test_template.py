@@ -33,7 +33,7 @@ Resources:
   Mails: {Type: AWS::SQS::Queue, Properties: {QueueName: !Sub "mails-${Stage}"}}
   Alerts: {Type: AWS::SNS::Topic}
   Live: {Type: AWS::SNS::Topic, Condition: IsLive}
-  Machine: {Type: AWS::Serverless::StateMachine, Properties: {Name: ship}}
+  Machine: {Type: AWS::Serverless::StateMachine, Properties: {Name: ship, Type: EXPRESS}}
   Limit: {Type: AWS::SSM::Parameter, Properties: {Name: /limit, Value: "7", Type: String}}
   Table:
     Type: AWS::DynamoDB::Table
@@ -79,7 +79,9 @@ def handler(event, context):
     for record in event["Records"]:
         boto3.resource("dynamodb").Table(os.environ["TABLE"]).put_item(
             Item=json.loads(record["body"]))
-        boto3.client("stepfunctions").describe_state_machine(stateMachineArn=os.environ["MACHINE"])
+        machine = os.environ["MACHINE"]
+        found = boto3.client("stepfunctions").describe_state_machine(stateMachineArn=machine)
+        assert found["type"] == "EXPRESS"
         assert boto3.client("ssm").get_parameter(Name="/limit")["Parameter"]["Value"] == "7"
 """
 EVENT = {"Records": [{"eventSource": "aws:sqs", "body": '{"order_id": "o-1", "day": 4}'}]}
@@ -326,6 +328,7 @@ Resources:
             Queue: !GetAtt Inbox.Arn
             BatchSize: !Ref Most
             FilterCriteria: {Filters: [{Pattern: '{"body": {"kind": ["paid"]}}'}]}
+        Late: {Type: SQS, Properties: {Queue: !GetAtt Inbox.Arn}}
 """
 IMPORTS_A_LAYER = """
 import json, os, boto3, shared_name
@@ -352,6 +355,7 @@ def test_an_image_with_layers_runs_and_what_is_not_read_is_named(tmp_path: Path)
         "not read: layer arn:aws:lambda:us-east-1:1:layer:other:7 has no folder here: install its "
         "packages in this environment",
         "not read: FilterCriteria of the mapping: each sample reaches the function",
+        "not read: the mapping of Inbox: the check is of the first",
         "not read: Users (AWS::Cognito::UserPool) is not created: `set_up` of a Subject may do it",
         "not read: VisibilityTimeout is Seconds, which has no value here: 30 is taken",
     ]

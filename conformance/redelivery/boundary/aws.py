@@ -11,7 +11,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple, cast
@@ -147,7 +147,8 @@ token comes with other parameters. A day, without an error, where AWS does not d
 
 _RECOGNISED: Mapping[str, tuple[tuple[str, ...], float]] = {
     # A second start with the name and input of a running execution is answered as the first. Of a
-    # closed one, the second answer is ExecutionAlreadyExists, until the name is free after 90 days:
+    # closed one, the second answer is ExecutionAlreadyExists, until the name is free after 90 days.
+    # Of an express workflow, each start begins another execution:
     # https://docs.aws.amazon.com/step-functions/latest/apireference/API_StartExecution.html
     "stepfunctions.StartExecution": (("name",), 90 * DAY),
     # A deduplication id is answered with success for five minutes, and is no second message:
@@ -210,6 +211,7 @@ class AwsRequest:
     parameters: Mapping[str, Any]
     names: Names
     is_marked_as_read: bool = False
+    is_of_express_workflow: bool = False
 
     @property
     def name(self) -> str:
@@ -248,7 +250,7 @@ class AwsRequest:
         return (self.name, *found) if found else ()
 
     def undeclared(self, code: str) -> Iterator[str]:
-        """Yield the option that declares what it did not find, if that is why it failed."""
+        """Yield what declares the resource that it did not find, if that is why it failed."""
         name = self._resource
         if self.service == "dynamodb" and code == "ResourceNotFoundException":
             tables = dict.fromkeys(item.partition(" ")[0] for item, _ in self._items())
@@ -258,6 +260,8 @@ class AwsRequest:
             )
         elif code in _NOT_FOUND:
             yield f"--{_NOT_FOUND[code]} {name or self.parameters.get('QueueName', 'NAME')}"
+        elif self.service == "s3" and code in {"404", "NoSuchKey"} and "Key" in self.parameters:
+            yield f"the object {name}/{self.parameters['Key']}, by `set_up` of a Subject"
 
     def without_the_last(self) -> tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]:
         """Return the parameters of a batch without its last entry, and what completes the answer.
@@ -333,7 +337,7 @@ class AwsRequest:
     def _one(self, content: Mapping[str, Any], operation: str) -> Sent:
         named = {k: v for k, v in content.items() if k not in (*_KEYS, *_TARGETS)}
         members, seconds = _RECOGNISED.get(self.name, ((), 0.0))
-        if members and members[0] in content:
+        if members and members[0] in content and not self.is_of_express_workflow:
             identity = repr([content.get(name) for name in members])
         elif operation.startswith(_SETTERS):
             identity, seconds = repr(sorted(content.items(), key=str)), EVER
@@ -421,7 +425,9 @@ def intercepted(names: Names) -> Iterator[None]:
         is_read = model.http["method"] in {"GET", "HEAD"} or model._operation_model.get("readonly")
         parameters = {name: str(uuid4()) for name in marked} | parameters
         named = str(service.service_name)
-        request = AwsRequest(named, operation, parameters, names, bool(is_read))
+        with invocation.inside_the_sdk():
+            is_express = operation == "StartExecution" and _is_express(client, parameters)
+        request = AwsRequest(named, operation, parameters, names, bool(is_read), is_express)
         try:
             streams = {v: v.tell() for v in parameters.values() if _is_rewindable(v)}
             described = Call(
@@ -469,6 +475,13 @@ def intercepted(names: Names) -> Iterator[None]:
         patch.object(Session, "create_client", create),
     ):
         yield
+
+
+def _is_express(client: BaseClient, parameters: Mapping[str, Any]) -> bool:
+    machine = {"stateMachineArn": parameters.get("stateMachineArn")}
+    with suppress(Exception):  # the handler's own call tells what is wrong
+        return bool(_call(client, "DescribeStateMachine", machine)["type"] == "EXPRESS")
+    return False
 
 
 def _sent(client: BaseClient, request: AwsRequest, parameters: dict[str, Any]) -> Any:

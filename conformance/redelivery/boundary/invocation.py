@@ -107,7 +107,7 @@ class Record:
         answers: the first answer under each request token, with its time and its request.
         reads: the first answer to each eventually consistent read; with `is_stale`, also the next.
         files: files of the machine that were written, with the call site.
-        undeclared: options that would declare the resources that a call did not find.
+        undeclared: what would declare the resources that a call did not find.
     """
 
     sent: list[Sent] = field(default_factory=list)

@@ -91,7 +91,6 @@ class SourceQueue:
         return [message.body for message in self._sqs.get_queue(self._dlq)._messages]
 
     def _record(self, message: Any) -> dict[str, Any]:
-        trace = message.system_attributes.get("AWSTraceHeader", {}).get("StringValue")
         attributes = {
             "SenderId": message.sender_id,
             "SentTimestamp": message.sent_timestamp,
@@ -100,7 +99,6 @@ class SourceQueue:
             "MessageDeduplicationId": message.deduplication_id,
             "MessageGroupId": message.group_id,
             "SequenceNumber": message.sequence_number,
-            "AWSTraceHeader": trace,
         }
         return {
             "messageId": self._ids.get(message.id, message.id),

@@ -183,7 +183,7 @@ def _close_executions(now: float) -> None:
     for machine in backend("stepfunctions").state_machines if is_used else ():
         for execution in list(machine.executions):
             age = now - execution.start_date.timestamp()
-            if age > _NAME_SECONDS:
+            if age > _NAME_SECONDS or machine.type == "EXPRESS":  # which keeps no names
                 machine.executions.remove(execution)
             elif age > _EXECUTION_SECONDS:
                 execution.status = "SUCCEEDED"

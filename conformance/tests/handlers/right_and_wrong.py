@@ -170,6 +170,12 @@ def uploads_a_file(event: Event, _: Any) -> None:
             aws("s3").upload_file(file.name, "files", order["order_id"])
 
 
+def copies_a_file(event: Event, _: Any) -> None:
+    for order in bodies(event):
+        found = aws("s3").get_object(Bucket="files", Key=order["order_id"])
+        aws("s3").put_object(Bucket="files", Key="copy", Body=found["Body"].read())
+
+
 def uploads_under_a_new_name(event: Event, context: Any) -> None:
     for order in bodies(event):
         key = f"{order['order_id']}-{context.aws_request_id}"

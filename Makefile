@@ -45,7 +45,7 @@ setup:
 installed: $(VENV)/.ready $(AWS_VENV)/.ready node_modules/.ready
 	@:
 
-demo: setup ## deploy into an embedded AWS, send 500 orders with faults, audit (SCENARIO=outage|hostile|fifo|webhooks, KEEP=1, SEED=… of the last two)
+demo: setup ## deploy into an embedded AWS, send 500 orders with faults, audit (SCENARIO=outage|hostile|fifo|webhooks|region, KEEP=1, SEED=… of the last three)
 	@$(PY) -m demo run
 
 lab: setup ## known ways to process an order once, under every fault (APPROACH=, FAULT=: one cell in words; LOAD=1000)

@@ -16,6 +16,7 @@ from demo.report import console, print_failure, step
 from demo.scenarios.fifo import fifo
 from demo.scenarios.hostile import hostile
 from demo.scenarios.orders import MANIFEST, faults, outage
+from demo.scenarios.region import region
 from demo.scenarios.soak import soak
 from demo.scenarios.webhooks import webhooks
 from demo.shop import Shop, deploy_service
@@ -29,13 +30,14 @@ app = command_group(help="Try the example shop: sample traffic, faults and an au
 app.add_typer(traffic)
 
 
-_Scenario = Literal["faults", "outage", "hostile", "fifo", "webhooks", "soak"]
+_Scenario = Literal["faults", "outage", "hostile", "fifo", "webhooks", "region", "soak"]
 _SCENARIOS: dict[_Scenario, Callable[[Shop, float], bool]] = {
     "faults": faults,
     "outage": outage,
     "hostile": hostile,
     "fifo": fifo,
     "webhooks": webhooks,
+    "region": region,
     "soak": soak,
 }
 """Each takes the duration of the deployment in seconds, for its report, and returns success."""
@@ -43,7 +45,7 @@ _SCENARIOS: dict[_Scenario, Callable[[Shop, float], bool]] = {
 _PAYMENT_SECONDS = 25
 """The time to pay an order in the scenario `faults`; in the others no order is cancelled."""
 _SHOP_ALONE = ("faults", "outage", "soak")
-"""The other scenarios have a CDK app of their own, with more than the shop."""
+"""The other scenarios have a CDK app of their own."""
 
 
 @app.command()

@@ -45,9 +45,10 @@ def deploy_service(
     *,
     app: str | Path | None = None,
     payment_seconds: int | None = None,
+    service: str = _SERVICE,
     report: Report | None = None,
 ) -> Deployment:
-    """Bootstrap the account, deploy both stacks, and store the provider's key as a secret.
+    """Bootstrap the account, deploy both stacks, and store the provider's key, if it is asked for.
 
     Args:
         aws: the AWS to deploy into.
@@ -55,6 +56,7 @@ def deploy_service(
         app: the command that synthesizes, or the folder of an assembly that was synthesized; by
             default the command of cdk.json.
         payment_seconds: the time to pay an order; by default that of cdk.json.
+        service: the name of the deployment.
         report: told of the progress of `cdk deploy`.
 
     Raises:
@@ -62,15 +64,15 @@ def deploy_service(
     """
     bootstrap(aws)
     file = aws.state_dir / "outputs.json"
-    context = {"payment_api": payment_api}
+    context = {"payment_api": payment_api, "service": service}
     if payment_seconds is not None:
         context["payment_seconds"] = str(payment_seconds)
     stacks = deploy(aws, app=app, context=context, outputs=file, report=report)
     values = {name: value for stack in stacks.values() for name, value in stack.items()}
-    aws.client("secretsmanager").put_secret_value(
-        SecretId=values["SecretStripeKey"], SecretString=_STRIPE_KEY
-    )
-    return Deployment.of(_SERVICE, values)
+    if secret := values.get("SecretStripeKey"):
+        client = aws.client("secretsmanager")
+        client.put_secret_value(SecretId=secret, SecretString=_STRIPE_KEY)
+    return Deployment.of(service, values)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ _ASSET = re.compile(r"^[\w-]+: (?:start|success): \w+ .*$", re.MULTILINE)
 
 
 def bootstrap(aws: Connection) -> None:
-    """Prepare the account for deployments, unless that was done.
+    """Prepare the account and Region for deployments, unless that was done.
 
     Raises:
         FileNotFoundError: The CDK's command line is not installed.
@@ -41,12 +41,16 @@ def bootstrap(aws: Connection) -> None:
     # In a folder without an app the CDK does not synthesize first.
     folder = _folder(aws, "bootstrap")
     _cdk(aws, folder, folder, "bootstrap", f"aws://{aws.account}/{aws.region}")
-    (aws.state_dir / "bootstrapped").touch()
+    _bootstrapped(aws).touch()
 
 
 def is_bootstrapped(aws: Connection) -> bool:
-    """Return whether the account was prepared for deployments."""
-    return (aws.state_dir / "bootstrapped").exists()
+    """Return whether the account and Region were prepared for deployments."""
+    return _bootstrapped(aws).exists()
+
+
+def _bootstrapped(aws: Connection) -> Path:
+    return aws.state_dir / f"bootstrapped-{aws.region}"
 
 
 def deploy(

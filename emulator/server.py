@@ -1,7 +1,7 @@
 """Server of the embedded AWS: MiniStack, with functions that start as Lambda starts them.
 
 The Python of the embedded AWS's own virtual environment runs this file as a script, with the
-arguments of hypercorn. Six things differ from MiniStack alone:
+arguments of hypercorn. Seven things differ from MiniStack alone:
 
 - A package is unpacked once, and what two packages have in common is unpacked once for both. By
   itself, MiniStack unpacks a package again for each process of a function. The example's largest
@@ -10,6 +10,8 @@ arguments of hypercorn. Six things differ from MiniStack alone:
 - A function runs on the Python that its package was built for, without any installed package.
 - An error while a function is loaded is in the function's log, in the form of Lambda's runtime.
 - A file that a function's variable `ONCE_PRELOAD` names runs before the handler is loaded.
+- The state of an event source mapping that a template disables is `Disabled`. By itself, MiniStack
+  does not poll for such a mapping, and calls it enabled.
 - The address of an HTTP API is a path below the one URL. By itself, MiniStack gives it a name under
   an IP address, which no client can resolve.
 - EventBridge Scheduler publishes to SNS by its universal target, with the rights of the schedule's
@@ -165,6 +167,17 @@ def replace_worker(runtime: Any) -> None:
     runtime._PYTHON_WORKER_SCRIPT = script  # noqa: SLF001
 
 
+def tell_disabled_mappings(lambda_: Any) -> None:
+    """Let MiniStack's module of Lambda return the state of a mapping by whether it polls."""
+    response = lambda_._esm_response  # noqa: SLF001
+
+    def told(mapping: dict[str, Any]) -> dict[str, Any]:
+        state = "Enabled" if mapping.get("Enabled", True) else "Disabled"
+        return {**response(mapping), "State": state}
+
+    lambda_._esm_response = told  # noqa: SLF001
+
+
 def address_apis(apigateway: Any) -> None:
     """Let MiniStack's module of HTTP APIs give each an address that clients reach."""
 
@@ -261,6 +274,7 @@ def main() -> None:
     """Run hypercorn with the arguments of this process."""
     zipfile.ZipFile = PackageFile  # type: ignore[misc]
     replace_worker(import_module("ministack.core.lambda_runtime"))
+    tell_disabled_mappings(import_module("ministack.services.lambda_svc"))
     address_apis(import_module("ministack.services.apigateway"))
     publish_schedules(
         import_module("ministack.services.scheduler"),

@@ -1,8 +1,10 @@
-"""CDK apps of the scenarios, each the shop with more consumers: `python -m demo.scenarios.apps`.
+"""CDK apps of the scenarios, of which most are the shop with more consumers.
 
-The argument is the name of the scenario.
+`python -m demo.scenarios.apps` takes the name of the scenario, and for a standby the ARNs of each
+table and of its stream, as JSON.
 """
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +18,10 @@ from once.cdk import (
     STANDARD,
     STRIPE,
     ConsumerProps,
+    Dedup,
+    DeploymentConfig,
     Endpoint,
+    ExistingTable,
     Registry,
     TableProps,
     WebhookProps,
@@ -61,6 +66,19 @@ STATEMENTS = replace(
 )
 FIFO = (LEDGER, STATEMENTS)
 
+BOOKINGS = ConsumerProps(
+    "bookings",
+    external=("seat.booked",),
+    tables=(TableProps("bookings", "booking_id"),),
+    dedup=Dedup.ITEM,
+    timeout_seconds=6,
+    max_receive_count=RECEIVES,
+    folder=HANDLERS / "bookings",
+)
+STANDBY = "once-standby"
+"""Name of the deployment in the other Region. Of one name, the embedded AWS makes one role."""
+IN_TWO_REGIONS = (BOOKINGS, *(replace(each, fifo=False, ordered_by=None) for each in FIFO))
+
 _PROFILES = {
     Provider.STRIPE: STRIPE,
     Provider.GITHUB: GITHUB,
@@ -91,7 +109,7 @@ RECEIPTS = ConsumerProps(
 
 
 def registry_of(scenario: str) -> Registry:
-    """Return the shop with the consumers of a scenario."""
+    """Return the shop with the consumers of a scenario, or those alone."""
     match scenario:
         case "hostile":
             return replace(REGISTRY, consumers=(*CONSUMERS, COUNTER))
@@ -99,8 +117,23 @@ def registry_of(scenario: str) -> Registry:
             return replace(REGISTRY, consumers=(*CONSUMERS, *FIFO))
         case "webhooks":
             return replace(REGISTRY, consumers=(*CONSUMERS, RECEIPTS), webhooks=INGRESS)
+        case "region":
+            here = Path(__file__)
+            return Registry(
+                IN_TWO_REGIONS, file=here, functions=here.parent, deployed=REGISTRY.deployed
+            )
     raise ValueError(f"scenario {scenario} has no app of its own")
 
 
+def standby(replicas: str) -> DeploymentConfig:
+    """Return the configuration of a standby, whose tables are these replicas."""
+    tables = {
+        name: ExistingTable(table, stream_arn=stream)
+        for name, (table, stream) in json.loads(replicas).items()
+    }
+    return DeploymentConfig(standby=True, existing_tables=tables)
+
+
 if __name__ == "__main__":
-    run_app(registry_of(sys.argv[1]), arguments=())
+    _, scenario, *replicas = sys.argv
+    run_app(registry_of(scenario), standby(replicas[0]) if replicas else None, arguments=())

@@ -26,6 +26,9 @@ SNS_PUBLISH = 0.50e-6
 LAMBDA_REQUEST = 0.20e-6
 LAMBDA_GB_SECOND = 0.0000133334
 WRITE_UNIT = 0.625e-6
+TRANSFER_GB = 0.02
+"""From one Region to another one."""
+ITEM_BYTES = 1000
 STORED_GB_MONTH = 0.25 + 0.20
 """A table's storage, and its point-in-time recovery."""
 LOG_GB = 0.50
@@ -33,6 +36,7 @@ TRACE = 5.00e-6
 
 MEMORY_GB = 0.5
 RECORD_BYTES = 350
+ITEM_RECORD_BYTES = 220
 WINDOW_MONTHS = 45 / 30
 INVOCATION_LOG_BYTES = 1500
 TRACED_SHARE = 0.05
@@ -91,6 +95,21 @@ def for_a_million(*, batch: int, effect_seconds: float = 0.0) -> list[Line]:
     ]
 
 
+def for_a_replica(units: int, record_bytes: int = RECORD_BYTES) -> list[Line]:
+    """Return what one more Region adds to the bill of a million messages.
+
+    A replicated write costs what the write costs. `units` are its write units; whether those of a
+    transaction count twice in the other Region as well is not documented, and assumed here.
+    """
+    sent = MILLION * (ITEM_BYTES + record_bytes) / 1e9
+    stored = MILLION * record_bytes / 1e9 * WINDOW_MONTHS
+    return [
+        Line("replicated write units", MILLION * units, WRITE_UNIT),
+        Line("dedup records, GB-months", stored, STORED_GB_MONTH),
+        Line("transfer, GB", sent, TRANSFER_GB),
+    ]
+
+
 def _transaction_seconds(items: int) -> float:
     """Return the time of a transaction in the model: published medians of 2020."""
     return 0.0236 + 0.00034 * items
@@ -146,12 +165,20 @@ def page(text: str, *templates: Template) -> str:
             "one by one, an effect of 0.5 s": for_a_million(batch=1, effect_seconds=0.5),
         }
     )
+    replica = comparison(
+        {
+            "records of their own": for_a_replica(4),
+            "item dedup in groups": for_a_replica(2, ITEM_RECORD_BYTES),
+            "item dedup alone": for_a_replica(1, ITEM_RECORD_BYTES),
+        }
+    )
     *_, service = templates
     one = [line for line in at_rest(of_one_consumer(service)) if line.quantity]
     text = replaced(text, "one consumer", bill(one))
     text = replaced(text, "at rest", bill(at_rest(*templates)))
     text = replaced(text, "custom metrics", most)
-    return replaced(text, "a million", million)
+    text = replaced(text, "a million", million)
+    return replaced(text, "a replica", replica)
 
 
 def main(folder: str = "cdk.out") -> None:

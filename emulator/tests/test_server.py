@@ -1,12 +1,13 @@
-"""A function's package is unpacked once, and each of its processes has a link to it."""
+"""Packages that are unpacked once, and the state of mappings that a template disables."""
 
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 from zipfile import ZipInfo
 
 import pytest
 
-from emulator.server import PackageFile
+from emulator.server import PackageFile, tell_disabled_mappings
 
 
 def zip_file(folder: Path, content: str) -> Path:
@@ -49,3 +50,11 @@ def test_other_files_are_unpacked_as_usual(tmp_path: Path) -> None:
     target = unpack(zip_file(tmp_path / "layer", "a = 1"), tmp_path / "layer_0")
     assert not target.is_symlink()
     assert (target / "handler.py").read_text() == "a = 1"
+
+
+def test_a_mapping_that_a_template_disables_says_so() -> None:
+    module = SimpleNamespace(_esm_response=lambda mapping: {"State": mapping["State"]})
+    tell_disabled_mappings(module)
+    stored = {"State": "Enabled", "Enabled": False}  # as MiniStack's CloudFormation stores it
+    assert module._esm_response(stored) == {"State": "Disabled"}
+    assert module._esm_response({"State": "Enabled"}) == {"State": "Enabled"}

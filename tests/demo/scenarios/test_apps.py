@@ -14,6 +14,6 @@ CONFIG = DeploymentConfig(
 )
 
 
-@pytest.mark.parametrize("scenario", ["hostile", "fifo", "webhooks"])
+@pytest.mark.parametrize("scenario", ["hostile", "fifo", "webhooks", "region"])
 def test_the_registry_of_a_scenario_has_no_fault(scenario: str) -> None:
     assert registry_faults(registry_of(scenario), CONFIG) == []

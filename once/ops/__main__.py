@@ -36,6 +36,7 @@ COMMANDS = {
     "status": ("status", "Show queues, requests for commands, and what is stuck."),
     "pause": ("pausing", "Pause a consumer: its function receives no message."),
     "resume": ("pausing", "Let a paused consumer receive messages again."),
+    "ack": ("acknowledging", "Tell other operators that you work on a consumer's failures."),
     "retries": ("retries", "Show the messages under retry, and open circuit breakers."),
     "trace": (
         "trace.trace_command",

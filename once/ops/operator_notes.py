@@ -5,18 +5,20 @@ shows the item in the others. Each note is an attribute of its own, a text of JS
 operators do not overwrite each other's notes.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import sha256
 
-import msgspec
+from botocore.exceptions import BotoCoreError, ClientError
+from msgspec.json import decode, encode
 
 from once.names import Record
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.terminal import format_time
 
-_PAUSED = "paused#"
+_PAUSED, _ACKNOWLEDGED = "paused#", "acknowledged#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,43 +39,109 @@ def short_name(arn: str) -> str:
     return arn.rpartition("/")[2]
 
 
-def read_pauses(deployment: Deployment) -> dict[str, Pause]:
-    """Return the notes of the paused consumers by the consumers' names.
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """The note of an operator who works on a consumer, or on the dead letters that failed alike.
 
-    A note of a form that this version does not know is left out.
+    It holds until `until`. Without a reason or an error pattern, it is about all of the consumer's.
     """
-    found = {}
-    for name, text in _notes(deployment).items():
-        if name.startswith(_PAUSED):
-            found[name.removeprefix(_PAUSED)] = msgspec.json.decode(text, type=Pause)
-    return found
+
+    consumer: str
+    reason: str | None
+    error: str | None
+    who: str
+    since: datetime
+    until: datetime
+    why: str
+
+    def __str__(self) -> str:
+        why = f": {self.why}" if self.why else ""
+        return (
+            f"{short_name(self.who)} works on it since {format_time(self.since)}, noted until "
+            f"{format_time(self.until)}{why}"
+        )
+
+    @property
+    def name(self) -> str:
+        """The name of the note's attribute, the same for the same dead letters."""
+        group = sha256(f"{self.reason}\n{self.error}".encode()).hexdigest()
+        return f"{_ACKNOWLEDGED}{self.consumer}#{group[:16]}"
+
+    def is_about(self, consumer: str, reason: str | None, error: str | None) -> bool:
+        """Tell whether it is about dead letters of this consumer with this reason and error."""
+        return (
+            self.consumer == consumer
+            and self.reason in (None, reason)
+            and self.error in (None, error)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorNotes:
+    """The notes that hold now: pauses by the consumer's name; acknowledgements, newest first.
+
+    `over` has the names of the attributes of acknowledgements that hold no more.
+    """
+
+    pauses: Mapping[str, Pause] = field(default_factory=dict)
+    acknowledged: Sequence[Acknowledgement] = ()
+    over: Sequence[str] = ()
+
+
+def read_notes(deployment: Deployment) -> OperatorNotes:
+    """Return the notes. Without an answer of AWS there are none: they are beside what is shown."""
+    try:
+        item = client("dynamodb").get_item(
+            TableName=deployment.dedup_table, Key=_key(), ConsistentRead=True
+        )
+    except (BotoCoreError, ClientError):
+        return OperatorNotes()
+    texts = {name: value["S"] for name, value in item.get("Item", {}).items()}
+    now = datetime.now(UTC)
+    noted = [
+        decode(text, type=Acknowledgement)
+        for name, text in texts.items()
+        if name.startswith(_ACKNOWLEDGED)
+    ]
+    return OperatorNotes(
+        {
+            name.removeprefix(_PAUSED): decode(text, type=Pause)
+            for name, text in texts.items()
+            if name.startswith(_PAUSED)
+        },
+        sorted((one for one in noted if one.until > now), key=lambda one: one.since, reverse=True),
+        [one.name for one in noted if one.until <= now],
+    )
+
+
+def write_acknowledgement(deployment: Deployment, note: Acknowledgement) -> None:
+    """Write the note, in place of an earlier one about the same; remove those that are over."""
+    over = [name for name in read_notes(deployment).over if name != note.name]
+    _write(deployment, {note.name: note}, over)
 
 
 def write_pause(deployment: Deployment, consumer: str, pause: Pause | None) -> None:
     """Write the note of a paused consumer; with None, remove it."""
-    _write(deployment, _PAUSED + consumer, pause)
+    name = _PAUSED + consumer
+    _write(deployment, {name: pause} if pause else {}, [] if pause else [name])
 
 
 def _key() -> dict[str, dict[str, str]]:
     return {Record.PK: {"S": f"#operators#{client('dynamodb').meta.region_name}"}}
 
 
-def _notes(deployment: Deployment) -> Mapping[str, str]:
-    item = client("dynamodb").get_item(
-        TableName=deployment.dedup_table, Key=_key(), ConsistentRead=True
-    )
-    notes = item.get("Item", {}).items()
-    return {name: value["S"] for name, value in notes if name != Record.PK}
-
-
-def _write(deployment: Deployment, name: str, note: object | None) -> None:
-    values = {":note": {"S": msgspec.json.encode(note).decode()}}
+def _write(deployment: Deployment, notes: Mapping[str, object], removed: Sequence[str]) -> None:
+    names = {f"#{number}": name for number, name in enumerate((*notes, *removed))}
+    values = {f":{n}": {"S": encode(note).decode()} for n, note in enumerate(notes.values())}
+    sets = ", ".join(f"#{number} = :{number}" for number in range(len(notes)))
+    removes = ", ".join([*names][len(notes) :])
+    expression = " ".join(filter(None, (sets and f"SET {sets}", removes and f"REMOVE {removes}")))
     update = {
         "TableName": deployment.dedup_table,
         "Key": _key(),
-        "UpdateExpression": "REMOVE #note" if note is None else "SET #note = :note",
-        "ExpressionAttributeNames": {"#note": name},
-        **({} if note is None else {"ExpressionAttributeValues": values}),
+        "UpdateExpression": expression,
+        "ExpressionAttributeNames": names,
+        **({"ExpressionAttributeValues": values} if values else {}),
     }
     # Operators may write to the table in transactions only.
     client("dynamodb").transact_write_items(TransactItems=[{"Update": update}])

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +17,7 @@ from once.ops.aws.deployment import Deployment
 from once.ops.aws.function_figures import read_figures
 from once.ops.aws.function_logs import start_errors
 from once.ops.errors import ExitCode, OpsError
-from once.ops.operator_notes import Pause, read_pauses
+from once.ops.operator_notes import Acknowledgement, Pause, read_notes
 from once.ops.progress import find_deployment, saying
 from once.ops.retries import OpenBreaker, Retries, read_retries
 
@@ -88,6 +87,7 @@ class QueueStatus:
         breaker: the circuit breaker of the function, if it is open.
         retention_seconds: the shortest time for which a queue of the consumer keeps a message.
         pause: the note of an operator who has paused the consumer.
+        acknowledged: the notes of operators who work on its failures.
     """
 
     consumer: str
@@ -105,6 +105,7 @@ class QueueStatus:
     breaker: OpenBreaker | None = None
     retention_seconds: int | None = None
     pause: Pause | None = None
+    acknowledged: Sequence[Acknowledgement] = ()
 
     @property
     def mapping_faults(self) -> list[str]:
@@ -227,7 +228,12 @@ def status(
     deployment = find_deployment(service)
     with saying("reading queues and logs"):
         rows, commands = read_status(deployment), read_commands(deployment)
-    faults = [(row.consumer, one) for row in rows for one in row.stuck(seconds)]
+    faults = [
+        (row.consumer, one)
+        for row in rows
+        if (stuck := row.stuck(seconds))
+        for one in (*stuck, *row.acknowledged)
+    ]
     faults += [(each.name, one) for each in commands for one in each.stuck]
     told = "".join(f"\n  {name}: {one}" for name, one in faults)
     if as_json:
@@ -281,9 +287,7 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
     names = {each.consumer: f"{deployment.service}-{each.consumer}" for each in rows}
     read = [names[each.consumer] for each in rows if each.has_messages]
     errors, mappings = start_errors(client("logs"), read), function_mappings()
-    pauses: Mapping[str, Pause] = {}
-    with suppress(BotoCoreError, ClientError):  # the mappings show as disabled all the same
-        pauses = read_pauses(deployment)
+    notes = read_notes(deployment)
     busy = [one.consumer for one in rows if one.has_messages and one.consumer in faults]
     retries = read_retries(deployment, busy, datetime.now(UTC))
     return [
@@ -294,7 +298,8 @@ def read_status(deployment: Deployment) -> list[QueueStatus]:
             mappings=tuple(mappings.get(name, ())),
             retrying=len(found.messages) if isinstance(found, Retries) else None,
             breaker=found.breaker if isinstance(found, Retries) else None,
-            pause=pauses.get(each.consumer),
+            pause=notes.pauses.get(each.consumer),
+            acknowledged=[one for one in notes.acknowledged if one.consumer == each.consumer],
         )
         for each in rows
         for name, found in [(names[each.consumer], retries.get(each.consumer))]

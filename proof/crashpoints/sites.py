@@ -72,6 +72,11 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "tests/ops/dead_letters/test_export.py": (
         "once.ops.dead_letters.export.MessageImport._send.<locals>.<lambda> sqs.SendMessageBatch",
     ),
+    "a note of an operator is one attribute, written again by the same command; of a pause that is "
+    "killed, `once status` names the difference, tests/ops/test_pausing.py": (
+        "once.ops.operator_notes._write dynamodb.TransactWriteItems",
+        "once.ops.pausing.MappingChange._switch lambda.UpdateEventSourceMapping",
+    ),
     "one fenced write, in the exploration's scope `e-mail settled by hand`; a lost answer is read "
     "back, tests/ops/test_effects.py": (
         "once.ops.pending_effects.write_intent dynamodb.TransactWriteItems",

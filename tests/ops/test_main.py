@@ -228,6 +228,7 @@ FIXED = {
     "send": ("--type", "order.placed", "--data", "1"),
     "trace": ("id-a", "--no-logs"),
     "explain": ("died",),
+    "ack": ("orders",),
 }
 
 

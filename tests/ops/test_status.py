@@ -68,6 +68,7 @@ def test_json_has_the_same_values(busy: Cloud) -> None:
     ]
     assert [row.pop("start_error") for row in found["queues"]] == [None] * 4
     assert [row.pop("pause") for row in found["queues"]] == [None] * 4
+    assert [row.pop("acknowledged") for row in found["queues"]] == [[]] * 4
     assert [row.pop("retention_seconds") for row in found["queues"]] == [
         345600,
         345600,

@@ -10,6 +10,7 @@ from functools import partial
 
 from typer import BadParameter
 
+from once.ops.acknowledging import DEFAULT_PERIOD, acknowledge
 from once.ops.aws.clients import RateLimiter, batches
 from once.ops.console.dead_letter_pages import query_values, read_message, search_options
 from once.ops.console.jobs import Job, NextStep, PlanGroup, Progress, number_field
@@ -30,7 +31,7 @@ from once.ops.dead_letters.redrive import (
 )
 from once.ops.errors import OpsError
 from once.ops.operator_changes import logged_change
-from once.ops.terminal import counted, first_lines
+from once.ops.terminal import counted, first_lines, format_age, parse_age_option
 
 MAX_LINES = 30
 """Maximum number of messages that the page of a job names one by one."""
@@ -203,6 +204,27 @@ def plan_edit(request: Request, form: FormData) -> Job | Response:
         fails_again=after.verdict.fails_again,
         groups=[*_plan_groups([after], "will be sent" if is_sent else "stays")],
         back=below_root(request, "dead-letter", **parts),
+    )
+
+
+def plan_acknowledgement(request: Request, form: FormData) -> Job:
+    """Return the job that notes that the operator works on a consumer's failures."""
+    state = state_of(request)
+    given = search_options(form, state.deployment.service)
+    consumer, period = str(given.consumer), parse_age_option(DEFAULT_PERIOD, option="")
+
+    def work(why: str | None, progress: Progress) -> None:
+        acknowledge(state.deployment, consumer, given.reason, given.error, why=why, period=period)
+        progress.advance(1, {"noted": 1})
+
+    about = ", ".join(filter(None, (consumer, given.reason, given.error)))
+    return Job(
+        title=f"Acknowledge the failures of {consumer}",
+        plan=[f"Others see for {format_age(period)} that you work on it, and your reason: {about}"],
+        changes=1,
+        work=work,
+        undo=f"`once ack {consumer} --done` removes the note.",
+        back=below_root(request, "dead-letters") + query_text(query_values(given)),
     )
 
 

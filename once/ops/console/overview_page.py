@@ -191,6 +191,7 @@ def overview_page(request: Request) -> Response:
         needs=[*needs(rows, commands, messages, now, messages_at)],
         commands=commands,
         rows=rows,
+        acknowledged={row.consumer: row.acknowledged for row in rows},
         depths={row.consumer: depth_chart(row.consumer) for row in rows},
         columns=[*COLUMNS],
         consumers=functions,

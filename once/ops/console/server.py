@@ -89,6 +89,7 @@ _FORMS: tuple[tuple[str, str, Callable[[Request], Any]], ...] = (
     ("/dead-letters/purge", "plan-purge", jobs.planning(dead_letter_changes.plan_purge)),
     ("/dead-letters/import", "plan-import", jobs.planning(dead_letter_changes.plan_import)),
     (f"{_DEAD_LETTER}/edit", "plan-edit", jobs.planning(dead_letter_changes.plan_edit)),
+    ("/acknowledge", "plan-ack", jobs.planning(dead_letter_changes.plan_acknowledgement)),
     ("/pause", "plan-pause", jobs.planning(overview_page.plan_pause)),
     ("/effects/settle", "settle-effect", jobs.planning(effect_pages.plan_settlement)),
     ("/outbox/republish", "republish", jobs.planning(outbox_page.plan_republish)),

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError, error_with_remedy, is_of_aws
+from once.ops.operator_notes import OperatorNotes, read_notes
 from once.ops.status import QueueStatus, read_status
 
 REFRESH_SECONDS = 120.0
@@ -240,6 +241,12 @@ class ConsoleState:
             return self.queues[-1][1]
 
         return self.readings.latest("queues", read, QUEUE_SECONDS, patience)
+
+    def read_notes(self) -> OperatorNotes:
+        """Return what operators have noted, as far as it is read."""
+        key, read = "notes", lambda: read_notes(self.deployment)
+        found = self.readings.latest(key, read, QUEUE_SECONDS).known
+        return found[0] if found else OperatorNotes()
 
     def depths(self, consumer: str, now: datetime) -> list[int]:
         """Return the largest number of messages in a consumer's queues in each `DEPTH_SECONDS`

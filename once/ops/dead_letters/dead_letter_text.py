@@ -18,6 +18,7 @@ from once.ops.dead_letters.assessment import AssessedMessage, RedriveOutcome, Ve
 from once.ops.dead_letters.dead_letter import DIED, DeadLetter, QueueStay
 from once.ops.dead_letters.grouping import Grouping, MessageRow, failure_groups
 from once.ops.dead_letters.queue_walk import SHOWN_ID, UNREADABLE, error_pattern
+from once.ops.operator_notes import OperatorNotes
 
 NO_REASON = "no reason recorded: the function never finished it"
 
@@ -105,6 +106,15 @@ def message_rows(assessed: AssessedMessage, now: datetime) -> Iterator[tuple[str
     yield "dedup key", key
     record = dedup_records.record_lines(assessed.record, now) if assessed.record else ["none"]
     yield "dedup record", "\n".join(record)
+
+
+def acknowledged_lines(messages: Iterable[DeadLetter], notes: OperatorNotes) -> Iterator[str]:
+    """Yield a line for each note that an operator works on some of the messages."""
+    groups = {(one.queue.owner, one.reason or DIED, error_pattern(one.error)) for one in messages}
+    for note in notes.acknowledged:
+        if any(note.is_about(*group) for group in groups):
+            about = ", ".join(filter(None, (note.consumer, note.reason, note.error)))
+            yield f"{about}: {note}"
 
 
 def _stay(stay: QueueStay) -> str:

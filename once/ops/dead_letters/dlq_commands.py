@@ -32,6 +32,7 @@ from once.ops.dead_letters.redrive import (
 )
 from once.ops.errors import OpsError, StoppedError
 from once.ops.operator_changes import Change, ChangeOptions, logged_change
+from once.ops.operator_notes import read_notes
 from once.ops.progress import find_deployment, progress, saying
 
 _MAX_FAILURE_LINES = 20
@@ -92,6 +93,8 @@ def list_command(
             terminal.console.print(
                 "no dead letter could be seen" if walk.hidden else "no dead letters"
             )
+        for line in dead_letter_text.acknowledged_lines(messages, read_notes(deployment)):
+            terminal.console.print(line, soft_wrap=True)
         terminal.console.print(walk.progress_text)
     walk.raise_if_hidden()
 

@@ -29,7 +29,7 @@ from once.ops.dead_letters.disagreement import Disagreement, find_among
 from once.ops.dedup_records import DedupRecordReader
 from once.ops.due_events import DueStanding, standing_of
 from once.ops.errors import ExitCode, OpsError, error_with_remedy
-from once.ops.operator_notes import read_pauses
+from once.ops.operator_notes import read_notes
 from once.ops.progress import find_deployment, saying
 from once.ops.trace.timeline import (
     EntryKind,
@@ -311,7 +311,7 @@ class TraceSearch:
     def _pauses_of(self, graph: EventGraph) -> Iterator[str]:
         """Yield a text for each paused consumer that takes one of the events, or for all."""
         types = {event.type for event in graph.events.values()}
-        for name, pause in read_pauses(self._deployment).items():
+        for name, pause in read_notes(self._deployment).pauses.items():
             consumer = self._deployment.consumers.get(name)
             if consumer and (not types or types & {*consumer.event_types}):
                 yield f"{name} is {pause}. Its messages wait: {explained_by('paused')}"

@@ -1,0 +1,80 @@
+"""`ack`: who works on failures, and where others see it."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from starlette.testclient import TestClient
+
+from once.ops.aws.deployment import Deployment
+from once.ops.console.state import ConsoleState
+from once.ops.errors import ExitCode
+from once.ops.operator_notes import Acknowledgement, read_notes, write_acknowledgement
+from tests.ops.cloud import Cloud
+from tests.ops.console.conftest import _patient, browser, confirmed, planned, state  # noqa: F401
+from tests.ops.support import refuse, run, stderr_of, stdout_of, words
+
+
+@pytest.fixture
+def failed(cloud: Cloud) -> Cloud:
+    """Orders and inventory have dead letters, orders those of two reasons."""
+    cloud.bury("orders", reason="permanent", error="NoCard at pay:7")
+    cloud.bury("orders", reason="invalid-data", error="a")
+    cloud.bury("inventory", reason="permanent", error="NoCard at pay:7")
+    return cloud
+
+
+def test_others_see_who_works_on_a_group_until_it_is_done(failed: Cloud) -> None:
+    group = ("orders", "--reason", "permanent", "--error", "NoCard at pay:9")
+    assert "orders: noted for 4 h" in words(stdout_of("ack", *group, "--why", "rolling back"))
+    told = "orders, permanent, NoCard at pay:…: moto works on it since"
+    assert told in words(stdout_of("dlq", "list"))
+    assert told not in words(stdout_of("dlq", "list", "--reason", "invalid-data"))
+    assert "rolling back" in stderr_of("status", code=ExitCode.STUCK)
+    taken = json.loads(stdout_of("ack", *group, "--done", "--json"))
+    assert (taken["done"], taken["earlier"].rpartition("/")[2]) == (True, "moto")
+    assert told not in words(stdout_of("dlq", "list"))
+    assert [(e["command"], e["why"]) for e in failed.logged()[::2]] == [
+        ("ack", "rolling back"),
+        ("ack", None),
+    ]
+
+
+@pytest.mark.usefixtures("failed")
+def test_a_note_ends_by_itself_and_the_next_one_removes_it(cloud: Cloud) -> None:
+    deployment, now = Deployment.find(), datetime.now(UTC)
+    for reason, hours in (("invalid-data", 1), ("permanent", -1)):
+        until = now + timedelta(hours=hours)
+        write_acknowledgement(
+            deployment, Acknowledgement("orders", reason, None, "a", now, until, "")
+        )
+    notes = read_notes(deployment)
+    assert [one.reason for one in notes.acknowledged] == ["invalid-data"]
+    assert len(notes.over) == 1
+    assert "noted for 1 h" in stdout_of("ack", "inventory", "--for", "90m")
+    assert read_notes(deployment).over == []
+
+
+@pytest.mark.usefixtures("failed")
+def test_a_consumer_that_does_not_exist_is_refused_and_unread_notes_take_nothing_away() -> None:
+    assert "has no consumer 'ordrs'" in stderr_of("ack", "ordrs")
+    refuse("dynamodb.GetItem")
+    assert "1 dead letter" in run("status").stderr
+
+
+def test_the_console_notes_it_and_shows_it_at_the_group_and_the_need(
+    failed: Cloud,
+    browser: TestClient,  # noqa: F811
+    state: ConsoleState,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for path in ("dead-letters/letters?consumer=orders", ""):
+        assert "works on it" not in browser.get(path).text
+    job = planned(browser, state, "acknowledge", consumer="orders", reason="permanent")
+    confirmed(browser, state, job, why="rolling back")
+    state.readings._kept.clear()
+    paths = ("", "dead-letters", "dead-letters/letters?consumer=orders&reason=permanent")
+    for path in paths:
+        assert browser.get(path).text.count("rolling back") == 1
+    other = browser.get("dead-letters/letters?consumer=orders&reason=invalid-data").text
+    assert "rolling back" not in other

@@ -96,7 +96,7 @@ def console_process(environment: Mapping[str, str], folder: Path = ROOT) -> Iter
 
     Args:
         environment: the variables of the AWS that it shows.
-        folder: where it is started, and writes exports.
+        folder: where it is started.
 
     Yields:
         Its URL.

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
+from socket import gethostname
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import uuid4
 
@@ -55,6 +56,13 @@ class ChangeOptions:
                 raise OpsError("nothing was changed: answer y, or give --yes") from None
         return bool(question) and not self.dry_run
 
+    def reason(self) -> str:
+        """Return `--why`, or what the operator types in its place."""
+        try:
+            return self.why or str(typer.prompt("why, for other operators and the log", err=True))
+        except typer.Abort:
+            raise OpsError("nothing was changed: say why, or give --why") from None
+
 
 @dataclass(slots=True)
 class Change:
@@ -87,7 +95,12 @@ def logged_change(
     # and a command that is killed leaves a trace.
     try:
         who = client("sts").get_caller_identity()["Arn"]
-        known = {"change": number, "who": who, "version": version("once-consumer")}
+        known = {
+            "change": number,
+            "who": who,
+            "host": gethostname(),
+            "version": version("once-consumer"),
+        }
         facts = {**known, "command": command, "arguments": given, "why": why}
         logs = client("logs")
         logs.create_log_stream(logGroupName=group, logStreamName=stream)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 from msgspec.json import decode, encode
@@ -18,7 +19,8 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.terminal import format_time
 
-_PAUSED, _ACKNOWLEDGED = "paused#", "acknowledged#"
+_N = TypeVar("_N")
+_PAUSED, _ACKNOWLEDGED, _ARCHIVE = "paused#", "acknowledged#", "archive#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,40 +79,75 @@ class Acknowledgement:
 
 
 @dataclass(frozen=True, slots=True)
-class OperatorNotes:
-    """The notes that hold now: pauses by the consumer's name; acknowledgements, newest first.
+class Archive:
+    """The note of an archive, which is kept until `until`: its dead letters by consumer, and the
+    number of items that hold it."""
 
-    `over` has the names of the attributes of acknowledgements that hold no more.
+    name: str
+    who: str
+    at: datetime
+    until: datetime
+    why: str
+    consumers: Mapping[str, int]
+    pieces: int
+
+    @property
+    def number(self) -> int:
+        return sum(self.consumers.values())
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorNotes:
+    """The notes that hold now: pauses by the consumer's name; the others newest first.
+
+    `over` has the names of the attributes of notes that hold no more.
     """
 
     pauses: Mapping[str, Pause] = field(default_factory=dict)
     acknowledged: Sequence[Acknowledgement] = ()
+    archives: Sequence[Archive] = ()
     over: Sequence[str] = ()
 
 
 def read_notes(deployment: Deployment) -> OperatorNotes:
     """Return the notes. Without an answer of AWS there are none: they are beside what is shown."""
     try:
-        item = client("dynamodb").get_item(
-            TableName=deployment.dedup_table, Key=_key(), ConsistentRead=True
-        )
+        return notes_of(deployment)
     except (BotoCoreError, ClientError):
         return OperatorNotes()
+
+
+def notes_of(deployment: Deployment) -> OperatorNotes:
+    """Return the notes, read consistently."""
+    item = client("dynamodb").get_item(
+        TableName=deployment.dedup_table, Key=_key(), ConsistentRead=True
+    )
     texts = {name: value["S"] for name, value in item.get("Item", {}).items()}
     now = datetime.now(UTC)
-    noted = [
-        decode(text, type=Acknowledgement)
-        for name, text in texts.items()
-        if name.startswith(_ACKNOWLEDGED)
-    ]
+
+    def found(prefix: str, kind: type[_N]) -> dict[str, _N]:
+        return {
+            name: decode(text, type=kind) for name, text in texts.items() if name.startswith(prefix)
+        }
+
+    noted, archives = found(_ACKNOWLEDGED, Acknowledgement), found(_ARCHIVE, Archive)
+    pauses = found(_PAUSED, Pause).items()
     return OperatorNotes(
-        {
-            name.removeprefix(_PAUSED): decode(text, type=Pause)
-            for name, text in texts.items()
-            if name.startswith(_PAUSED)
-        },
-        sorted((one for one in noted if one.until > now), key=lambda one: one.since, reverse=True),
-        [one.name for one in noted if one.until <= now],
+        pauses={name.removeprefix(_PAUSED): pause for name, pause in pauses},
+        acknowledged=sorted(
+            (one for one in noted.values() if one.until > now),
+            key=lambda one: one.since,
+            reverse=True,
+        ),
+        archives=sorted(
+            (one for one in archives.values() if one.until > now),
+            key=lambda one: one.at,
+            reverse=True,
+        ),
+        over=[
+            *(name for name, one in noted.items() if one.until <= now),
+            *(name for name, one in archives.items() if one.until <= now),
+        ],
     )
 
 
@@ -118,6 +155,11 @@ def write_acknowledgement(deployment: Deployment, note: Acknowledgement) -> None
     """Write the note, in place of an earlier one about the same; remove those that are over."""
     over = [name for name in read_notes(deployment).over if name != note.name]
     _write(deployment, {note.name: note}, over)
+
+
+def write_archive(deployment: Deployment, archive: Archive) -> None:
+    """Write the note of an archive, whose items are written."""
+    _write(deployment, {_ARCHIVE + archive.name: archive}, read_notes(deployment).over)
 
 
 def write_pause(deployment: Deployment, consumer: str, pause: Pause | None) -> None:

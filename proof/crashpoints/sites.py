@@ -68,14 +68,18 @@ _OTHERS: dict[str, tuple[str, ...]] = {
         "once.ops.send._send_to sqs.SendMessage",
         "once.ops.send._stored s3.PutObject",
     ),
+    "a purge that is killed is repeated: it deletes what is archived with its note alone, "
+    "tests/ops/dead_letters/test_kills.py": (
+        "once.ops.dead_letters.archive.Archives._update dynamodb.TransactWriteItems",
+    ),
     "an import that is killed is repeated: it sends no dead letter that is there already, "
-    "tests/ops/dead_letters/test_export.py": (
-        "once.ops.dead_letters.export.MessageImport._send.<locals>.<lambda> sqs.SendMessageBatch",
+    "tests/ops/dead_letters/test_archive.py": (
+        "once.ops.dead_letters.archive.MessageImport._send.<locals>.<lambda> sqs.SendMessageBatch",
     ),
     "a note of an operator is one attribute, written again by the same command; of a pause that is "
     "killed, `once status` names the difference, tests/ops/test_pausing.py": (
         "once.ops.operator_notes._write dynamodb.TransactWriteItems",
-        "once.ops.pausing.MappingChange._switch lambda.UpdateEventSourceMapping",
+        "once.ops.pausing.switch_mappings lambda.UpdateEventSourceMapping",
     ),
     "one fenced write, in the exploration's scope `e-mail settled by hand`; a lost answer is read "
     "back, tests/ops/test_effects.py": (

@@ -240,12 +240,12 @@ def arguments(shop: Shop, command: str) -> tuple[object, ...]:
             shop.dead_letter(note("late") | {"time": "2020-01-01T00:00:00Z"}, error=ValueError())
             return ("--yes", "--rate", 1000)
         case "dlq purge":
-            return ("--yes", "--why", "tidy")
+            return ("--yes", "--all", "--why", "tidy")
         case "dlq import":
-            assert (
-                run("dlq", "purge", "--yes", "--why", "tidy", "--export", "purged").exit_code == 0
-            )
-            return ("purged", "--yes")
+            assert run("dlq", "purge", "--yes", "--all", "--why", "tidy").exit_code == 0
+            return ("20", "--yes")
+        case "dlq archives":
+            assert run("dlq", "purge", "--yes", "--all", "--why", "tidy").exit_code == 0
         case "outbox list":
             shop.cloud.wait_until(time.time() + 60)
             return ("--due",)

@@ -45,7 +45,7 @@ def changes(shop: Shop) -> dict[str, tuple[object, ...]]:
     shop.fail("a")
     return {
         "dlq redrive": REDRIVE,
-        "dlq purge": ("dlq", "purge", "--yes", "--why", "tidy", "--export", "purged"),
+        "dlq purge": ("dlq", "purge", "--yes", "--all", "--why", "tidy"),
         "outbox republish": (*REPUBLISH, "2h"),
     }
 

@@ -16,7 +16,7 @@ from once.ops.console.dead_letter_pages import query_values, read_message, searc
 from once.ops.console.jobs import Job, NextStep, PlanGroup, Progress, number_field
 from once.ops.console.rendering import FormData, Request, Response, below_root, page, query_text
 from once.ops.console.state import ConsoleState, state_of
-from once.ops.dead_letters import export, queue_walk
+from once.ops.dead_letters import archive, queue_walk
 from once.ops.dead_letters.assessment import AssessedMessage, RedriveOutcome, assess_messages
 from once.ops.dead_letters.dead_letter import DeadLetter
 from once.ops.dead_letters.dead_letter_text import reason_text
@@ -229,7 +229,7 @@ def plan_acknowledgement(request: Request, form: FormData) -> Job:
 
 
 def plan_purge(request: Request, form: FormData) -> Job:
-    """Return the job that exports messages to files and deletes them."""
+    """Return the job that archives messages and deletes them."""
     state, (options, ids, back) = state_of(request), _chosen(request, form)
     chosen = options.message_filter(ids)
     opened = partial(options.search, state.deployment)
@@ -244,52 +244,43 @@ def plan_purge(request: Request, form: FormData) -> Job:
         with state.messages.changing(), opened() as walk:
             missing = {*names}
             found = [message for some in _confirmed(walk, missing) for message in some]
-            purge = export.MessagePurge(walk, found)
+            purge = archive.MessagePurge(state.deployment, walk, found)
             progress.total = len(purge.messages)
-            files: list[str] = []
 
             def deleted() -> None:
                 number = len(purge.deleted)
                 progress.advance(number, {"deleted": number, "failed": len(purge.faults)})
                 progress.check_stop(
-                    lambda: f"stopped: {number} were deleted; the files have all that were planned"
+                    lambda: f"stopped: {number} were deleted; all that were planned are archived"
                 )
 
-            told = options.for_log() | {"message_ids": ids}
+            told = options.for_log() | {"message_ids": ids, "archive": purge.name}
             try:
                 with logged_change(state.deployment, "dlq purge", told, why) as change:
-                    purge.run(
-                        None,
-                        change,
-                        exported=lambda file, some: files.append(
-                            export.exported_text(file.resolve(), some)
-                        ),
-                        batch_deleted=deleted,
-                    )
+                    purge.run(change, why, batch_deleted=deleted)
             finally:
-                progress.undo = [
-                    NextStep(f"Plan the import of {name}", "plan-import", [("file", name)])
-                    for name in (file.name for file in purge.files)
-                ]
+                if purge.archive:
+                    step = f"Plan the import of {purge.name}"
+                    progress.undo = [NextStep(step, "plan-import", [("archive", purge.name)])]
                 faults = _some([f"{name}: {said}" for name, said in purge.faults.items()])
-                progress.result = [*files, *_missing_lines(walk, missing), *faults]
+                progress.result = [purge.archived_text, *_missing_lines(walk, missing), *faults]
         if purge.faults:
             raise OpsError(
                 f"{len(purge.faults)} dead letters were not deleted: plan the purge again"
             )
 
     return Job(
-        title=f"Export and delete {counted(len(messages), 'dead letter')}",
+        title=f"Archive and delete {counted(len(messages), 'dead letter')}",
         plan=[
-            f"A file for each consumer is written first, in {export.FOLDER.resolve()}, which you "
-            "alone can read. A message that cannot be written is not deleted.",
+            "The messages are archived first, with your reason, for 30 days and for every "
+            "operator. A message that cannot be archived is not deleted.",
             "Messages that have arrived since this dry run stay.",
             walk.progress_text,
             *(f"{number} of {owner}: {why}" for (owner, why), number in sorted(counts.items())),
         ],
         changes=len(messages),
         work=work,
-        undo="An import of the files puts the messages back; their keys are known for weeks.",
+        undo="An import of the archive puts the messages back; their keys are known for weeks.",
         deletes=True,
         needs_reason=True,
         back=back,
@@ -297,16 +288,14 @@ def plan_purge(request: Request, form: FormData) -> Job:
 
 
 def plan_import(request: Request, form: FormData) -> Job:
-    """Return the job that puts the messages of an export back; none past its `safe_until`."""
-    state, name = state_of(request), str(form.get("file") or "")
-    if name not in (file.name for file in export.FOLDER.glob("*.jsonl")):
-        raise BadParameter(f"{name!r} is no export in {export.FOLDER.resolve()}", param_hint="FILE")
-    file, into = export.FOLDER / name, str(form.get("into") or "") or None
-    again = bool(form.get("again"))
-    messages = export.read_export(file)
+    """Return the job that puts the messages of an archive back; none past its `safe_until`."""
+    state, into = state_of(request), str(form.get("into") or "") or None
+    archives, again = archive.Archives(state.deployment), bool(form.get("again"))
+    note = archives.find(str(form.get("archive") or ""))
+    messages = archives.read(note)
 
-    def planned() -> export.MessageImport:
-        found = export.MessageImport.of(state.deployment, file, messages, into)
+    def planned() -> archive.MessageImport:
+        found = archive.MessageImport.of(state.deployment, note, messages, into)
         found.plan(messages, queue_walk.DEFAULT_LIMIT, again=again, unsafe=False)
         return found
 
@@ -315,7 +304,12 @@ def plan_import(request: Request, form: FormData) -> Job:
     confirmed = {message.message_id for message in plan.new}
 
     def work(why: str | None, progress: Progress) -> None:
-        told = {"file": name, "into": into, "again": again, "service": state.deployment.service}
+        told = {
+            "archive": note.name,
+            "into": into,
+            "again": again,
+            "service": state.deployment.service,
+        }
         with state.messages.changing():
             done = planned()
             done.new = [message for message in done.new if message.message_id in confirmed]
@@ -336,12 +330,12 @@ def plan_import(request: Request, form: FormData) -> Job:
     return Job(
         title=f"Import {counted(len(plan.new), 'dead letter')}",
         plan=[
-            f"{len(messages)} are in {file.resolve()}",
+            f"{len(messages)} are in {note.name}",
             *(f"{len(some)} {why}: they are left out" for why, some in stays.items() if some),
         ],
         changes=len(plan.new),
         work=work,
-        undo="Export and delete the messages again.",
+        undo="Archive and delete the messages again.",
         back=below_root(request, "dead-letters"),
     )
 

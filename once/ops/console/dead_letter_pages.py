@@ -20,7 +20,7 @@ from once.ops.aws.clients import client
 from once.ops.aws.deployment import Deployment
 from once.ops.console.rendering import BarChart, Request, Response, page, query_text
 from once.ops.console.state import ConsoleState, Reading, max_age, state_of
-from once.ops.dead_letters import assessment, dead_letter_text, export, queue_walk
+from once.ops.dead_letters import assessment, dead_letter_text, queue_walk
 from once.ops.dead_letters.dead_letter import DIED, dead_letter_queues
 from once.ops.dead_letters.disagreement import Disagreement, find_for
 from once.ops.dead_letters.grouping import (
@@ -155,7 +155,7 @@ def groups_page(request: Request) -> Response:
         notes=state_of(request).read_notes().acknowledged,
         reasons=sorted({row.reason or DIED for row in reading.rows} | {*map(str, Reason), DIED}),
         consumers=[*state_of(request).deployment.consumers, RELAY, UNROUTED],
-        exports=sorted((file.name for file in export.FOLDER.glob("*.jsonl")), reverse=True),
+        archives=state_of(request).read_notes().archives,
     )
 
 

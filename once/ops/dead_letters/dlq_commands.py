@@ -1,8 +1,8 @@
-"""The commands `dlq list`, `show`, `redrive`, `purge` and `import`."""
+"""The commands `dlq list`, `show`, `redrive`, `purge`, `archives` and `import`."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 from rich.table import Table
@@ -11,11 +11,11 @@ from typer import Argument, BadParameter, Option
 from once.ops import dedup_records, terminal
 from once.ops.aws.clients import client
 from once.ops.dead_letters import (
+    archive,
     assessment,
     dead_letter_text,
     disagreement,
     edit,
-    export,
     grouping,
     queue_walk,
 )
@@ -32,7 +32,7 @@ from once.ops.dead_letters.redrive import (
 )
 from once.ops.errors import OpsError, StoppedError
 from once.ops.operator_changes import Change, ChangeOptions, logged_change
-from once.ops.operator_notes import read_notes
+from once.ops.operator_notes import notes_of, read_notes, short_name
 from once.ops.progress import find_deployment, progress, saying
 
 _MAX_FAILURE_LINES = 20
@@ -294,57 +294,53 @@ def purge(
     options: queue_walk.SearchOptions,
     how: ChangeOptions,
     message_ids: queue_walk.MessageIdsArgument = None,
-    export_file: Annotated[
-        Path | None,
-        Option(
-            "--export",
-            metavar="FILE",
-            dir_okay=False,
-            help=f"File to export to; by default {export.FOLDER}/dlq-CONSUMER-TIME.jsonl.",
-        ),
-    ] = None,
+    everything: Annotated[
+        bool, Option("--all", help="Every dead letter; with --yes and without a filter.")
+    ] = False,
 ) -> None:
-    """Export dead letters to a file, and delete them; `dlq import` puts them back.
+    """Archive dead letters, and delete them; `dlq import` puts them back.
 
-    With --yes, without a MESSAGE_ID and a filter, it needs a reason: --why.
+    The archive is in the dedup table, for 30 days and for every operator: `dlq archives`.
+    It keeps the reason, which a question asks for without --why. With --yes, without a
+    MESSAGE_ID and a filter, --all is needed as well.
     """
-
-    def exported(file: Path, messages: Sequence[DeadLetter]) -> None:
-        if not how.as_json:
-            terminal.console.print(export.exported_text(file, messages), soft_wrap=True)
-
     names = message_ids or []
     message_filter = options.message_filter(names)
     chosen = names or options.consumer or message_filter != queue_walk.MessageFilter()
-    if how.yes and not (chosen or how.why or how.dry_run):
-        raise BadParameter("say why every dead letter is purged, or filter", param_hint="--why")
+    if how.yes and not how.dry_run:
+        if not (chosen or everything):
+            raise BadParameter("is for every dead letter: filter, or give it", param_hint="--all")
+        if not how.why:
+            raise BadParameter("say why: the archive and the log keep it", param_hint="--why")
     deployment = find_deployment(options.service)
     with options.search(deployment) as walk:
         messages = _read(queue_walk.selected_messages(walk, names, message_filter))
         walk.count_hidden()
-        job = export.MessagePurge(walk, messages)
+        job = archive.MessagePurge(deployment, walk, messages)
         number = terminal.counted(len(messages), "dead letter")
         table = dead_letter_text.groups_table(messages, datetime.now(UTC))
-        question = f"export and delete {number}?" if messages else None
+        question = f"archive and delete {number}?" if messages else None
         if how.agreed(question, table, walk.progress_text):
-            told = options.for_log() | {"message_ids": names}
+            told = options.for_log() | {"message_ids": names, "archive": job.name}
+            why = how.reason()
             with (
-                logged_change(deployment, "dlq purge", told, how.why) as change,
+                logged_change(deployment, "dlq purge", told, why) as change,
                 progress(as_json=how.as_json) as bar,
             ):
                 task = bar.add_task("deleted", total=len(messages))
                 job.run(
-                    export_file,
                     change,
-                    exported=exported,
+                    why,
                     batch_deleted=lambda: bar.update(task, completed=len(job.deleted)),
                 )
+            if not how.as_json:
+                terminal.console.print(job.archived_text, soft_wrap=True)
     if how.as_json:
         terminal.print_json(
             {
                 "dry_run": how.dry_run,
                 "letters": list(map(dead_letter_text.message_json, job.messages)),
-                "files": list(map(str, job.files)),
+                "archive": job.archive and job.archive.name,
                 "deleted": job.deleted,
                 "failed": job.faults,
                 **walk.as_json(),
@@ -355,15 +351,33 @@ def purge(
         walk.raise_if_hidden()
 
 
+@app.command("archives")
+def archives_command(
+    service: terminal.ServiceOption = "once", as_json: terminal.JsonOption = False
+) -> None:
+    """Show the archives of purged dead letters, the newest first."""
+    found = notes_of(find_deployment(service)).archives
+    if as_json:
+        terminal.print_json({"archives": [*map(asdict, found)]})
+        return
+    if not found:
+        terminal.console.print("no archives")
+        return
+    table = terminal.table("archive", ">number", "consumers", "by", "kept until", "why")
+    for one in found:
+        owners, until = ", ".join(one.consumers), terminal.format_time(one.until)
+        by = short_name(one.who)
+        table.add_row(one.name, str(one.number), owners, by, until, one.why or terminal.UNKNOWN)
+    terminal.console.print(table)
+
+
 @app.command("import")
 def import_messages(
     how: ChangeOptions,
-    file: Annotated[
-        Path, Argument(metavar="FILE", exists=True, dir_okay=False, help="File that `purge` wrote.")
+    name: Annotated[
+        str, Argument(metavar="ARCHIVE", help="Archive of a purge; its name's beginning is enough.")
     ],
-    again: Annotated[
-        bool, Option("--again", help="Import also what was imported from FILE before.")
-    ] = False,
+    again: Annotated[bool, Option("--again", help="Import also what was imported before.")] = False,
     unsafe: Annotated[
         bool, Option("--unsafe", help="Import also messages whose key may be forgotten.")
     ] = False,
@@ -374,23 +388,24 @@ def import_messages(
     limit: queue_walk.LimitOption = queue_walk.DEFAULT_LIMIT,
     service: terminal.ServiceOption = "once",
 ) -> None:
-    """Put the messages of a purge's export back into their dead-letter queues, as they were.
+    """Put the messages of a purge's archive back into their dead-letter queues, as they were.
 
     A message that is there already is not sent again, so that the command can be
     repeated. One that was imported before and is gone was redriven or purged
-    since: it is left out, unless --again is given. This is known from the file
-    FILE.imported. After the time `safe_until` of a message, its key may be
-    forgotten, and its event may be processed twice: it is left out as well.
+    since: it is left out, unless --again is given. After the time `safe_until` of
+    a message, its key may be forgotten, and its event may be processed twice: it is
+    left out as well.
     """
-    messages = export.read_export(file)
     deployment = find_deployment(service)
-    job = export.MessageImport.of(deployment, file, messages, into)
+    archives = archive.Archives(deployment)
+    messages = archives.read(found := archives.find(name))
+    job = archive.MessageImport.of(deployment, found, messages, into)
     with saying(_READING):
         job.plan(messages, limit, again=again, unsafe=unsafe)
     number = terminal.counted(len(job.new), "dead letter")
     if how.agreed(f"import {number}?" if job.new else None, _import_table(job, dry_run=True)):
         asked = {"into": into, "again": again, "unsafe": unsafe, "service": service}
-        told = {"file": file.name, **asked}
+        told = {"archive": found.name, **asked}
         with logged_change(deployment, "dlq import", told, how.why) as change:
             job.run(change)
     if how.as_json:
@@ -400,7 +415,7 @@ def import_messages(
     job.raise_if_messages_are_missing()
 
 
-def _import_table(job: export.MessageImport, *, dry_run: bool) -> Table:
+def _import_table(job: archive.MessageImport, *, dry_run: bool) -> Table:
     return _numbers(
         {
             name.replace("_", " "): value if isinstance(value, int) else len(value)

@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +21,7 @@ from once.ops.console.state import ConsoleState
 from once.ops.dead_letters.assessment import RedriveOutcome
 from once.ops.dead_letters.grouping import MessageRow
 from once.ops.dead_letters.queue_walk import QueueWalk
+from once.ops.operator_notes import notes_of
 from tests.ops.console.conftest import confirmed, page_of, planned
 from tests.ops.hostile import MESSAGES, Mess, forged
 from tests.ops.shop import KEY, Shop, note
@@ -160,7 +160,7 @@ def test_message_has_all_that_the_command_shows(browser: TestClient, shop: Shop)
     assert '"tenant"' in text
     assert 'class="verdict fails-again"' in text
     assert 'class="danger primary"' in text  # the verdict says to purge it
-    assert text.index("Export and delete…") < text.index("Redrive although it fails again…")
+    assert text.index("Archive and delete…") < text.index("Redrive although it fails again…")
     assert "message?key=id-a&source=%2Ftest" in text
     assert '"amount": 9' in text
     assert json.dumps(note("a", data={"amount": 9})) in text  # as it was received
@@ -335,45 +335,40 @@ def test_edit_that_may_not_be_sent_is_refused(shop: Shop, browser: TestClient) -
     assert shop.waiting() == []
 
 
-def exports() -> list[Path]:
-    return [*Path("once-exports").glob("*.jsonl")]
-
-
-def test_export_can_be_imported_again(
+def test_archive_can_be_imported_again(
     browser: TestClient, state: ConsoleState, shop: Shop, plan: Plan, confirm: Confirm
 ) -> None:
     shop.fail("a", "b")
     job = plan("dead-letters/purge", consumer="orders")
     assert "say why" in browser.post(f"{page_of(state, job)}/start").text
     assert job.phase is JobPhase.PLANNED
-    assert str(Path("once-exports").resolve()) in job.plan[0]
-    assert (exports(), job.changes) == ([], 2)
+    assert (notes_of(state.deployment).archives, job.changes) == ([], 2)
     shop.fail("c")  # arrives after the dry run, and stays
     text = confirm(job)
-    [file] = exports()
-    assert str(file.resolve()) in text
-    assert file.stat().st_mode & 0o777 == 0o600
+    [archive] = notes_of(state.deployment).archives
+    assert (archive.number, archive.why) == (2, "mended")
+    assert archive.name in text
     assert len(shop.dead_letters()) == 1
     intent, outcome = shop.cloud.logged()
     assert (intent["command"], outcome["counts"]) == ("dlq purge", {"deleted": 2, "failed": 0})
     assert "Plan the import of" in text
-    assert file.name in browser.get("dead-letters").text
-    job = plan("dead-letters/import", file=file.name)
+    state.readings._kept.clear()
+    assert archive.name in browser.get("dead-letters").text
+    job = plan("dead-letters/import", archive=archive.name)
     assert job.changes == 2
     assert "imported 2" in confirm(job)
     assert len(shop.dead_letters()) == 3
-    job = plan("dead-letters/import", file=file.name)
+    job = plan("dead-letters/import", archive=archive.name)
     assert (job.changes, job.instead) == (0, None)
     assert "2 are there already" in "".join(job.plan)
     assert shop.cloud.logged()[-1]["command"] == "dlq import"
 
 
-def test_only_an_export_of_this_console_is_imported(browser: TestClient, tmp_path: Path) -> None:
-    (tmp_path / "other.jsonl").write_text("")
-    for name in ("", "../other.jsonl", str(tmp_path / "other.jsonl")):
-        answer = browser.post("dead-letters/import", data={"file": name})
-        assert answer.status_code == 400
-        assert "is no export in" in answer.text
+def test_an_archive_that_does_not_exist_is_not_imported(browser: TestClient) -> None:
+    for name in ("", "../other"):
+        answer = browser.post("dead-letters/import", data={"archive": name})
+        assert answer.status_code == 404
+        assert "there is no archive" in answer.text
 
 
 def test_edit_of_an_event_that_was_committed_meanwhile_is_not_sent(

@@ -3,13 +3,15 @@
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import boto3
 import pytest
 
 from once.ops.aws import clients
+from once.ops.aws.deployment import Deployment
+from once.ops.dead_letters.archive import Archives
+from once.ops.operator_notes import Archive, notes_of
 from tests.once.support import Killed
 from tests.ops.shop import Shop
 from tests.ops.support import run, stdout_of
@@ -17,13 +19,19 @@ from tests.ops.support import run, stdout_of
 BEFORE, AFTER = "before", "after"
 BAD = "{"
 PAGE, NUMBER = 2, 3
-READS = {"GetQueueAttributes", "BatchGetItem", "GetCallerIdentity", "GetFunctionConfiguration"}
+READS = {
+    "GetItem",
+    "GetQueueAttributes",
+    "BatchGetItem",
+    "GetCallerIdentity",
+    "GetFunctionConfiguration",
+}
 """Calls that change nothing: a command that is killed at one is killed after the call before."""
 
 CHOSEN = ("--consumer", "orders", "--reason", "retries-exhausted")
 REDRIVE = ("dlq", "redrive", "--yes", "--rate", "1000", *CHOSEN)
 IMPORT = ("dlq", "import", "--yes")
-PURGE = ("dlq", "purge", "--yes", *CHOSEN, "--export")
+PURGE = ("dlq", "purge", "--yes", "--why", "tidy", *CHOSEN)
 
 
 class Process:
@@ -93,9 +101,13 @@ def names_of(bodies: Iterable[str]) -> set[str]:
     return {json.loads(body)["data"]["name"] for body in bodies}
 
 
-def exported(file: Path) -> set[str]:
-    lines = file.read_text().splitlines() if file.exists() else []
-    return names_of(json.loads(line)["send"]["MessageBody"] for line in lines)
+def archives() -> list[Archive]:
+    return [*notes_of(Deployment.find()).archives]
+
+
+def archived(*archives: Archive) -> set[str]:
+    read = Archives(Deployment.find()).read
+    return names_of(line.send.MessageBody for one in archives for line in read(one))
 
 
 def test_a_redrive_that_is_killed_loses_nothing_and_ends_clean_the_next_time(shop: Shop) -> None:
@@ -126,42 +138,39 @@ def test_a_redrive_that_is_killed_loses_nothing_and_ends_clean_the_next_time(sho
 
 
 def test_import_that_is_killed_is_completed_by_the_next_without_a_second_copy(
-    shop: Shop, tmp_path: Path
+    shop: Shop,
 ) -> None:
-    process, file = Process(), tmp_path / "purged"
+    process = Process()
     expected = dead_letter(shop, "letter")
-    process.run(*PURGE, file)
-    process.run(*IMPORT, file)
+    process.run(*PURGE)
+    [archive] = archives()
+    process.run(*IMPORT, archive.name)
     assert {"SendMessageBatch", "PutLogEvents"} < set(process.calls)
-    for number, (end, name) in enumerate([*process.ends(BEFORE, AFTER)]):
-        process.run(*PURGE, tmp_path / f"emptied-{number}")
-        journal = file.with_name("purged.imported")
-        journal.unlink()
-        process.kill(*IMPORT, file, end=end)
+    for end, name in process.ends(BEFORE, AFTER):
+        process.run(*PURGE)
+        archive = archives()[0]
+        process.kill(*IMPORT, archive.name, end=end)
         shop.show_hidden()
-        process.run(*IMPORT, file)
+        process.run(*IMPORT, archive.name)
         bodies = [one.original.body for one in shop.dead_letters()]
         found = [json.loads(body)["data"]["name"] for body in bodies if body != BAD]
         assert sorted(found) == sorted(expected), name
 
 
-def test_killed_purge_leaves_every_message_in_the_file_or_in_the_queue(
-    shop: Shop, tmp_path: Path
-) -> None:
+def test_killed_purge_leaves_every_message_in_the_archive_or_in_the_queue(shop: Shop) -> None:
     process = Process()
     dead_letter(shop, "clean")
-    process.run(*PURGE, tmp_path / "clean")
+    process.run(*PURGE)
     assert {"ReceiveMessage", "DeleteMessageBatch", "ChangeMessageVisibilityBatch"} < set(
         process.calls
     )
     for end, name in process.ends(BEFORE, AFTER):
-        expected = dead_letter(shop, name)
-        first, second = tmp_path / f"{name}-first", tmp_path / f"{name}-second"
-        process.kill(*PURGE, first, end=end)
+        expected, before = dead_letter(shop, name), archives()
+        process.kill(*PURGE, end=end)
         bodies = [one.original.body for one in shop.dead_letters()]
         left = names_of(body for body in bodies if body != BAD)
-        assert exported(first) | left == expected, name
+        assert archived(*(one for one in archives() if one not in before)) | left == expected, name
         if left:
-            process.run(*PURGE, second)
-        assert exported(first) | exported(second) == expected
+            process.run(*PURGE)
+        assert archived(*(one for one in archives() if one not in before)) == expected
         assert shop.only_dead_letter().original.body == BAD

@@ -214,7 +214,7 @@ def test_command_says_how_many_messages_are_hidden_and_until_when(shop: Shop) ->
             "list --reason died",
             "list --json",
             "redrive --yes",
-            "purge --yes --why tidy",
+            "purge --yes --all --why tidy",
         ):
             result = run("dlq", *command.split())
             assert result.exit_code == HIDDEN, result.output

@@ -1,20 +1,19 @@
-"""Export: dead letters as lines of JSON in a file, complete for putting them back.
+"""Archive: dead letters that a purge deleted, in the dedup table until an import puts them back.
 
-A purge writes such a file and deletes the messages; an import puts them back. A journal beside the
-file has the messages that were imported from it, so that an import can be repeated.
+A purge writes lines of JSON, compressed and cut into items of the table, and then a note with which
+every operator finds them. An import sends the messages of such a line to their dead-letter queues,
+and notes their numbers, so that it can be repeated.
 """
 
 import base64
 import json
-import os
-import shlex
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 from uuid import uuid4
 
@@ -25,19 +24,22 @@ from once.errors import UNREADABLE
 from once.events.cloud_event import CloudEvent
 from once.failures.quarantine import Place, batches_by_size, fits, size_of, text
 from once.intake.original_message import trace_header
-from once.names import DeadLetterAttribute, Limits
-from once.ops import dedup_records, operator_changes, terminal
-from once.ops.aws.clients import BATCH_ENTRIES, call_for_each, client
+from once.names import DeadLetterAttribute, Limits, Record
+from once.ops import dedup_records, operator_changes, operator_notes, terminal
+from once.ops.aws.clients import BATCH_ENTRIES, RateLimiter, call_for_each, client
 from once.ops.aws.deployment import Deployment
 from once.ops.dead_letters import assessment, dead_letter_text, queue_walk
 from once.ops.dead_letters.dead_letter import WAITS, DeadLetter, DeadLetterQueue, dead_letter_queues
-from once.ops.errors import OpsError, unexpected_error_text
+from once.ops.errors import NotFoundError, OpsError, unexpected_error_text
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-FOLDER = Path("once-exports")
-"""Exports hold customers' data: the folder is its owner's, and git ignores it."""
+RETENTION = timedelta(seconds=dedup_records.MESSAGE_LIFETIME_SECONDS)
+"""How long an archive is kept: an import of any of its messages is safe for at most as long."""
+_PIECE_BYTES = 300_000
+_PIECES_PER_SECOND = 2.0
+"""A piece costs 600 write units in a transaction: faster, it could throttle the consumers."""
 
 _PARTS = ("DataType", "StringValue", "BinaryValue")
 _STOLEN = "its hold ended before it was deleted, and another command may have changed it"
@@ -65,8 +67,8 @@ class _Send(Struct, frozen=True):
     MessageSystemAttributes: dict[str, _Attribute] = {}
 
 
-class ExportedMessage(Struct, frozen=True):
-    """A line of an export: the owner of its dead-letter queue, and its id before the export.
+class ArchivedMessage(Struct, frozen=True):
+    """A line of an archive: the owner of its dead-letter queue, and its id before the purge.
 
     `safe_until` is that of the function; None if it is not known.
     """
@@ -103,7 +105,7 @@ class ExportedMessage(Struct, frozen=True):
         if self.send.MessageGroupId is not None:
             entry["MessageGroupId"] = self.send.MessageGroupId
         if self.send.MessageDeduplicationId is not None:
-            # Under the exported id, SQS would accept a second import and drop its messages.
+            # Under the archived id, SQS would accept a second import and drop its messages.
             entry["MessageDeduplicationId"] = uuid4().hex
         return entry
 
@@ -119,60 +121,97 @@ def _as_sent(attributes: Mapping[str, _Attribute]) -> dict[str, Any]:
     }
 
 
-def export(path: Path, messages: Iterable[DeadLetter]) -> dict[str, str]:
-    """Write messages to a new file, a line each, and flush it to the disk.
+@dataclass(frozen=True, slots=True)
+class Archives:
+    """The archives of a deployment."""
 
-    Returns the reason for each message that is not in the file, by message id.
-    """
-    lines: list[str] = []
+    deployment: Deployment
+
+    def find(self, name: str) -> operator_notes.Archive:
+        """Return the archive of a name, or of the beginning of one."""
+        known = operator_notes.notes_of(self.deployment).archives
+        found = [one for one in known if name and one.name.startswith(name)]
+        if len(found) != 1:
+            several = ", ".join(one.name for one in found)
+            fault = (
+                f"several archives begin with {name!r} ({several})"
+                if found
+                else (f"there is no archive {name!r}")
+            )
+            raise NotFoundError(f"{fault}: `once dlq archives` lists them")
+        return found[0]
+
+    def write(self, name: str, lines: Iterable[str], until: datetime) -> int:
+        """Write lines under the name of a new archive; return the number of items."""
+        packed = zlib.compress("".join(lines).encode())
+        pieces = range(0, len(packed), _PIECE_BYTES)
+        limiter = RateLimiter(_PIECES_PER_SECOND)
+        for number, at in enumerate(pieces):
+            limiter.wait(1)
+            piece = {":piece": {"B": packed[at : at + _PIECE_BYTES]}}
+            self._update(f"{name}#{number}", "SET piece = :piece,", piece, until)
+        return len(pieces)
+
+    def read(self, archive: operator_notes.Archive) -> list[ArchivedMessage]:
+        keys = [self._key(f"{archive.name}#{number}") for number in range(archive.pieces)]
+        found = [self._get(key).get("piece", {}).get("B", b"") for key in keys]
+        try:
+            lines = zlib.decompress(b"".join(found)).splitlines()
+            return [read_line(line) for line in lines]
+        except (zlib.error, ValueError) as error:
+            raise OpsError(
+                f"{archive.name} cannot be read ({error}): nothing was imported"
+            ) from None
+
+    def imported(self, name: str) -> set[int]:
+        """Return the numbers of the lines that were imported."""
+        numbers = self._get(self._key(f"{name}#imported")).get("numbers", {}).get("NS", [])
+        return {*map(int, numbers)}
+
+    def note_imported(self, archive: operator_notes.Archive, numbers: Iterable[int]) -> None:
+        if noted := [*map(str, numbers)]:
+            values = {":numbers": {"NS": noted}}
+            self._update(
+                f"{archive.name}#imported", "ADD numbers :numbers SET", values, archive.until
+            )
+
+    def _key(self, name: str) -> dict[str, Any]:
+        return {Record.PK: {"S": f"#archive#{name}"}}
+
+    def _get(self, key: Mapping[str, Any]) -> dict[str, Any]:
+        table = self.deployment.dedup_table
+        answer = client("dynamodb").get_item(TableName=table, Key=key, ConsistentRead=True)
+        return dict(answer.get("Item", {}))
+
+    def _update(
+        self, name: str, expression: str, values: Mapping[str, Any], until: datetime
+    ) -> None:
+        ends = {":until": {"N": str(int(until.timestamp()))}}
+        update = {
+            "TableName": self.deployment.dedup_table,
+            "Key": self._key(name),
+            "UpdateExpression": f"{expression} {Record.EXPIRES_AT} = :until",
+            "ExpressionAttributeValues": {**values, **ends},
+        }
+        # Operators may write to the table in transactions only.
+        client("dynamodb").transact_write_items(TransactItems=[{"Update": update}])
+
+
+def archived_lines(messages: Iterable[DeadLetter]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the lines of messages, and the reason for each without one, by message id."""
+    lines: dict[str, str] = {}
     faults: dict[str, str] = {}
     for message in messages:
         try:
-            lines.append(exported_line(message) + "\n")
+            lines[message.message_id] = archived_line(message) + "\n"
         except OpsError as error:
             faults[message.message_id] = str(error)
-        except Exception as error:  # one message must not stop the export
+        except Exception as error:  # one message must not stop the purge
             faults[message.message_id] = unexpected_error_text(error)
-    try:
-        _append(path, lines, os.O_EXCL)
-        handle = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)  # the folder holds the file's name
-        finally:
-            os.close(handle)
-    except OSError as error:
-        raise _not_written(error) from None
-    return faults
+    return lines, faults
 
 
-def _append(path: Path, lines: Iterable[str], flag: int = 0) -> None:
-    """Append lines to a file that its owner alone can read, and flush it to the disk."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | flag, 0o600)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.writelines(lines)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _not_written(error: OSError) -> OpsError:
-    return OpsError(f"{error}: nothing was deleted; name another file with --export")
-
-
-def read_export(file: Path) -> list[ExportedMessage]:
-    messages = []
-    try:
-        lines = file.read_bytes().splitlines()
-    except OSError as error:
-        raise OpsError(f"{error}: nothing was imported") from None
-    for number, line in enumerate(lines, start=1):
-        try:
-            messages.append(read_line(line))
-        except ValueError as error:
-            raise OpsError(f"line {number} of {file}: {error}; nothing was imported") from None
-    return messages
-
-
-def exported_line(message: DeadLetter) -> str:
+def archived_line(message: DeadLetter) -> str:
     """Return a message as a line of JSON; its `send` is the input of SendMessage."""
     until, attributes = safe_until(message), _kept_attributes(message)
     order = {}
@@ -199,14 +238,14 @@ def exported_line(message: DeadLetter) -> str:
     return json.dumps(line)
 
 
-def read_line(line: bytes) -> ExportedMessage:
-    """Read a line of an export. The ValueError for another line does not quote it."""
+def read_line(line: bytes) -> ArchivedMessage:
+    """Read a line of an archive. The ValueError for another line does not quote it."""
     try:
-        return decode(line, type=ExportedMessage)
+        return decode(line, type=ArchivedMessage)
     except ValidationError as error:
-        raise ValueError(f"it is no exported dead letter ({error})") from None
+        raise ValueError(f"a line is no archived dead letter ({error})") from None
     except UNREADABLE:
-        raise ValueError("it is not JSON, or nested too deeply") from None
+        raise ValueError("a line is not JSON, or nested too deeply") from None
 
 
 def safe_until(message: DeadLetter) -> datetime | None:
@@ -263,48 +302,43 @@ def _text(part: str | bytes) -> str:
 
 @dataclass(slots=True)
 class MessagePurge:
-    """The export and deletion of messages that a walk holds.
+    """The archive and deletion of messages that a walk holds.
 
-    It has the reason for each message that could not be written, or was written and not deleted.
+    It has the reason for each message that could not be archived, or was and is not deleted.
     """
 
+    deployment: Deployment
     walk: queue_walk.QueueWalk
     messages: Sequence[DeadLetter]
-    files: list[Path] = field(default_factory=list)
+    name: str = field(
+        default_factory=lambda: f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{uuid4().hex[:4]}"
+    )
+    archive: operator_notes.Archive | None = None
     deleted: list[str] = field(default_factory=list)
-    not_exported: dict[str, str] = field(default_factory=dict)
+    not_archived: dict[str, str] = field(default_factory=dict)
     not_deleted: dict[str, str] = field(default_factory=dict)
 
     def run(
         self,
-        path: Path | None,
         change: operator_changes.Change,
+        why: str | None,
         *,
-        exported: Callable[[Path, Sequence[DeadLetter]], object],
         batch_deleted: Callable[[], object],
     ) -> None:
-        """Export and delete the messages; count the deleted ones, also after an error.
+        """Archive and delete the messages; count the deleted ones, also after an error.
 
-        Args:
-            path: the file of the export; None for a new file for each consumer.
-            change: takes the ids and the numbers.
-            exported: called with each file and the messages that it holds.
-            batch_deleted: called after each batch; what it raises ends the deletion.
+        `batch_deleted` is called after each batch; what it raises ends the deletion.
 
         Raises:
-            OpsError: the messages were not held without a break, or a file cannot be written;
-                nothing was deleted.
+            OpsError: the messages were not held without a break; nothing was deleted.
         """
         try:
             self.walk.raise_if_lapsed()
-            for file, some in ({path: self.messages} if path else self._new_files()).items():
-                faults = export(file, some)
-                self.files.append(file)
-                self.not_exported |= faults
-                exported(file, [message for message in some if message.message_id not in faults])
-            # Every file is on the disk by now: after a crash from here on, a message is in its
-            # file, and perhaps in its queue as well.
-            written = [one for one in self.messages if one.message_id not in self.not_exported]
+            lines, self.not_archived = archived_lines(self.messages)
+            written = [one for one in self.messages if one.message_id in lines]
+            if written:
+                self._archive(written, lines.values(), change.who, why)
+            # After a crash from here on, a message is in the archive, and perhaps in its queue.
             for batch in queue_walk.batches_by_queue(written):
                 self._delete(batch)
                 batch_deleted()
@@ -312,34 +346,44 @@ class MessagePurge:
             change.message_ids = self.deleted
             change.counts = {"deleted": len(self.deleted), "failed": len(self.faults)}
 
+    @property
+    def faults(self) -> dict[str, str]:
+        """The reason for each message that was not deleted, by message id."""
+        return {**self.not_archived, **self.not_deleted}
+
+    @property
+    def archived_text(self) -> str:
+        """Name the archive, and until when it is kept and can be imported safely."""
+        if self.archive is None:
+            return "nothing was archived"
+        known = [moment for moment in map(safe_until, self.messages) if moment]
+        until = f" is safe until {terminal.format_time(min(known))}" if known else " puts them back"
+        number = terminal.counted(self.archive.number, "dead letter")
+        return (
+            f"{number} archived until {terminal.format_time(self.archive.until)}; `once dlq import "
+            f"{self.name}`{until}"
+        )
+
     def raise_if_messages_stayed(self) -> None:
         """Raise `OpsError` if messages were not deleted, with the reason for each."""
         if faults := self.faults:
             lines = "".join(f"\n  {name}: {said}" for name, said in faults.items())
             raise OpsError(
                 f"{terminal.counted(len(faults), 'dead letter')} not deleted, of which "
-                f"{len(self.not_deleted)} stand in the file; run the same command again:{lines}"
+                f"{len(self.not_deleted)} are archived; run the same command again:{lines}"
             )
 
-    @property
-    def faults(self) -> dict[str, str]:
-        """The reason for each message that was not deleted, by message id."""
-        return {**self.not_exported, **self.not_deleted}
-
-    def _new_files(self) -> Mapping[Path, Sequence[DeadLetter]]:
-        """Return a new file in `FOLDER` for the messages of each consumer."""
-        try:
-            FOLDER.mkdir(mode=0o700, exist_ok=True)
-            (FOLDER / ".gitignore").write_text("*\n")
-        except OSError as error:
-            raise _not_written(error) from None
-        now = datetime.now(UTC)
-        return {
-            FOLDER / f"dlq-{owner}-{now:%Y%m%dT%H%M%SZ}.jsonl": [
-                message for message in self.messages if message.queue.owner == owner
-            ]
-            for owner in dict.fromkeys(message.queue.owner for message in self.messages)
-        }
+    def _archive(
+        self, written: Sequence[DeadLetter], lines: Iterable[str], who: str, why: str | None
+    ) -> None:
+        at = datetime.now(UTC)
+        until = at + RETENTION
+        consumers = Counter(message.queue.owner for message in written)
+        pieces = Archives(self.deployment).write(self.name, lines, until)
+        self.archive = operator_notes.Archive(
+            self.name, who, at, until, why or "", {**consumers}, pieces
+        )
+        operator_notes.write_archive(self.deployment, self.archive)
 
     def _delete(self, messages: Sequence[DeadLetter]) -> None:
         # The deletion of an old receive may succeed although another command has the message.
@@ -352,35 +396,29 @@ class MessagePurge:
         ]
 
 
-def exported_text(file: Path, messages: Sequence[DeadLetter]) -> str:
-    """Return the number of messages in a file, and until when they can be imported safely."""
-    known = [moment for moment in map(safe_until, messages) if moment]
-    until = f" is safe until {terminal.format_time(min(known))}" if known else " puts them back"
-    number = terminal.counted(len(messages), "dead letter")
-    return f"{number} written to {file}; `once dlq import {shlex.quote(str(file))}`{until}"
-
-
 @dataclass(slots=True)
 class MessageImport:
-    """An import of the messages of an export.
+    """An import of the messages of an archive.
 
     Attributes:
         queues: the dead-letter queue for the messages of each consumer.
-        journal: the file that notes the imported messages: that of the export with `.imported`.
+        numbers: the number of the line of each message, by its id in the archive.
         new: messages that are to be imported.
         already_present: messages that their queue holds.
         imported_before: messages that an earlier run imported, and that left their queue since.
         past_safe_until: messages whose key may be forgotten.
-        failed: the reason for each message that was not imported, by its id in the export.
+        failed: the reason for each message that was not imported, by its id in the archive.
     """
 
     sqs: "SQSClient"
+    archives: Archives
+    archive: operator_notes.Archive
     queues: Mapping[str, DeadLetterQueue]
-    journal: Path
-    new: list[ExportedMessage] = field(default_factory=list)
-    already_present: list[ExportedMessage] = field(default_factory=list)
-    imported_before: list[ExportedMessage] = field(default_factory=list)
-    past_safe_until: list[ExportedMessage] = field(default_factory=list)
+    numbers: Mapping[str, int]
+    new: list[ArchivedMessage] = field(default_factory=list)
+    already_present: list[ArchivedMessage] = field(default_factory=list)
+    imported_before: list[ArchivedMessage] = field(default_factory=list)
+    past_safe_until: list[ArchivedMessage] = field(default_factory=list)
     imported: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     _stopped: set[tuple[str, str]] = field(default_factory=set)
@@ -390,40 +428,33 @@ class MessageImport:
     def of(
         cls,
         deployment: Deployment,
-        file: Path,
-        messages: Sequence[ExportedMessage],
+        archive: operator_notes.Archive,
+        messages: Sequence[ArchivedMessage],
         into: str | None,
     ) -> Self:
-        """Return the import of the messages of a file, into the queue of one consumer if named."""
+        """Return the import of an archive's messages, into the queue of one consumer if named."""
         queues = {
             name: dead_letter_queues(deployment, into or name)[0]
             for name in dict.fromkeys(message.consumer for message in messages)
         }
-        return cls(client("sqs"), queues, file.with_name(f"{file.name}.imported"))
+        numbers = {message.message_id: number for number, message in enumerate(messages)}
+        return cls(client("sqs"), Archives(deployment), archive, queues, numbers)
 
     def plan(
-        self, messages: Iterable[ExportedMessage], limit: int, *, again: bool, unsafe: bool
+        self, messages: Iterable[ArchivedMessage], limit: int, *, again: bool, unsafe: bool
     ) -> None:
         """Sort the messages into `new` and the lists of messages that are left out.
 
         At most `limit` of these are read. Messages that were imported before are imported `again`,
         and those past `safe_until` only if `unsafe`.
         """
-        journal = self.journal
-        try:
-            lines = journal.read_text(encoding="utf-8").splitlines() if journal.exists() else []
-            imported = {json.loads(line)["message_id"] for line in lines}
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise OpsError(
-                f"{journal} cannot be read ({error!r}), and says what was imported: repair it, or "
-                "move it away and give --again"
-            ) from None
+        imported = self.archives.imported(self.archive.name)
         present, now = self._present(limit), datetime.now(UTC)
         for message in messages:
             if present[message.digest] > 0:
                 present[message.digest] -= 1
                 self.already_present.append(message)
-            elif message.message_id in imported and not again:
+            elif self.numbers[message.message_id] in imported and not again:
                 self.imported_before.append(message)
             elif not unsafe and (message.safe_until is None or now >= message.safe_until):
                 self.past_safe_until.append(message)
@@ -435,19 +466,18 @@ class MessageImport:
         with queue_walk.open_search(queues, limit) as walk:
             found: Counter[str] = Counter()
             for message in (one for page in walk.pages() for one in page):
-                with suppress(Exception):  # such a message was never exported
+                with suppress(Exception):  # such a message was never archived
                     found[_digest(message.received["Body"], _kept_attributes(message))] += 1
             if queues and not walk.complete:
                 raise OpsError(
                     f"more than {limit} dead letters are there, so that it is not known which of "
-                    "the export are among them: raise --limit"
+                    "the archive are among them: raise --limit"
                 )
         walk.raise_if_hidden("nothing was imported: it may be there already. ")
         return found
 
     def run(self, change: operator_changes.Change) -> None:
-        """Import the new messages, and note each batch in the journal."""
-        self._note([])  # before a message is sent that could not be noted
+        """Import the new messages, and note each batch."""
         try:
             for name, queue in self.queues.items():
                 own = [message for message in self.new if message.consumer == name]
@@ -459,7 +489,7 @@ class MessageImport:
             change.message_ids = self.imported
             change.counts = {"imported": len(self.imported), "failed": len(self.failed)}
 
-    def _send(self, queue: DeadLetterQueue, messages: Sequence[ExportedMessage]) -> None:
+    def _send(self, queue: DeadLetterQueue, messages: Sequence[ArchivedMessage]) -> None:
         behind = [one for one in messages if (queue.url, one.message_group) in self._stopped]
         self.failed |= {message.message_id: WAITS for message in behind}
         if not (messages := [message for message in messages if message not in behind]):
@@ -468,26 +498,16 @@ class MessageImport:
             lambda entries: self.sqs.send_message_batch(QueueUrl=queue.url, Entries=entries),
             [message.entry() for message in messages],
         )
-        self._note(messages[number] for number in taken)
+        numbers = [self.numbers[messages[number].message_id] for number in taken]
+        self.archives.note_imported(self.archive, numbers)
         self.imported += [str(answer["MessageId"]) for answer in taken.values()]
         for number, said in refused.items():
             if queue.is_fifo and (group := messages[number].message_group):
                 self._stopped.add((queue.url, group))
             self.failed[messages[number].message_id] = said
 
-    def _note(self, messages: Iterable[ExportedMessage]) -> None:
-        at = datetime.now(UTC).isoformat(timespec="seconds")
-        entries = [{"message_id": message.message_id, "at": at} for message in messages]
-        try:
-            _append(self.journal, [json.dumps(entry) + "\n" for entry in entries])
-        except OSError as error:
-            raise OpsError(
-                f"{error}: the journal of the import cannot be written; copy the export into a "
-                "folder that you can write to"
-            ) from None
-
     def as_json(self, *, dry_run: bool) -> dict[str, Any]:
-        """Return the result as JSON values; messages by their ids in the export."""
+        """Return the result as JSON values; messages by their ids in the archive."""
         return {
             "imported": len(self.new) if dry_run else len(self.imported),
             "there_already": _ids(self.already_present),
@@ -514,5 +534,5 @@ class MessageImport:
             raise OpsError(f"not all dead letters were imported{told}")
 
 
-def _ids(messages: Iterable[ExportedMessage]) -> list[str]:
+def _ids(messages: Iterable[ArchivedMessage]) -> list[str]:
     return [message.message_id for message in messages]

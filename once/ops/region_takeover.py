@@ -6,7 +6,7 @@ replication and fence of both; a takeover, by steps that can each be repeated.
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
@@ -109,15 +109,17 @@ class RegionalDeployment:
         """Read a deployment and its replication to the other Region. Raises NotAnswering."""
         with in_region(place.region), _answering():
             found = find_deployment(place.service)
-            mappings = read_mappings()
-            owners = {one.function_name: one.name for one in found.consumers.values()}
+            mappings, consumers = read_mappings(), found.consumers.values()
+            has_records = found.commands or any(one.item_table is None for one in consumers)
+            tables = [*found.tables.values(), *([found.dedup_table] if has_records else [])]
+            owners = {one.function_name: one.name for one in consumers}
             owners |= {f"{place.service}-{name}": name for name in found.kept_events}
             return cls(
                 place=place,
                 deployment=found,
                 mappings={owner: mappings.get(name, ()) for name, owner in owners.items()},
                 waiting=_waiting(found),
-                replicas={name: _replica(name, other.region) for name in _exposed_tables(found)},
+                replicas={name: _replica(name, other.region) for name in tables},
             )
 
     def chosen(self, *, disabled: bool) -> dict[str, list[MappingStatus]]:
@@ -146,13 +148,6 @@ def _waiting(deployment: Deployment) -> dict[str, int]:
     if deployment.sweep_queue_url:
         urls[UNROUTED] = (deployment.sweep_queue_url,)
     return {name: total_depth(client("sqs"), of).total for name, of in urls.items()}
-
-
-def _exposed_tables(deployment: Deployment) -> list[str]:
-    """Return the physical names of the tables in which functions commit."""
-    consumers = deployment.consumers.values()
-    has_records = deployment.commands or any(one.item_table is None for one in consumers)
-    return [*deployment.tables.values(), *([deployment.dedup_table] if has_records else [])]
 
 
 def _replica(table: str, other: str) -> Replica:
@@ -187,9 +182,9 @@ def _replica(table: str, other: str) -> Replica:
 class FunctionRoles:
     """The roles of the functions that commit, in both Regions: their names, as IAM is global.
 
-    A role's name is that of the service, of the stack and its logical id, which are the same in
-    both Regions but for the service, and a random end. So the roles of a Region that is gone are
-    found by those of the other one.
+    A name has the service, the rest of the stack's name, the logical id, and a random end. Service
+    and end differ between the Regions. So the roles of a Region that is gone are found by those of
+    the other one; not those that another tool has made.
     """
 
     partition: str
@@ -197,26 +192,24 @@ class FunctionRoles:
     names: Sequence[str]
 
     @classmethod
-    def read(cls, known: RegionalDeployment, other: Place) -> "FunctionRoles":
-        """Find the roles by a deployment that answers. Raises NotAnswering."""
-        with in_region(known.place.region), _answering():
-            lambda_: LambdaClient = client("lambda")
-            own = [
-                lambda_.get_function_configuration(FunctionName=name)["Role"]
-                for name in _committing_functions(known.deployment)
-            ]
+    def read(cls, known: Iterable[RegionalDeployment], places: Sequence[Place]) -> "FunctionRoles":
+        """Find the roles by the deployments that answer, of these places. Raises NotAnswering."""
+        own, begins = dict[str, str](), list[str]()
+        with _answering():
+            for one in known:
+                with in_region(one.place.region):
+                    lambda_: LambdaClient = client("lambda")
+                for function in _committing_functions(one.deployment):
+                    arn = lambda_.get_function_configuration(FunctionName=function)["Role"]
+                    own[name := arn.rpartition("/")[2]] = arn
+                    service, mark, rest = name.partition(f"{one.place.service}-")
+                    if mark and not service:
+                        logical = rest.rpartition("-")[0]
+                        begins += [f"{place.service}-{logical}-" for place in places]
             pages = client("iam").get_paginator("list_roles").paginate()
             names = [role["RoleName"] for page in pages for role in page["Roles"]]
-        known_names = [arn.rpartition("/")[2] for arn in own]
-        begins = tuple(
-            f"{service}-{name.removeprefix(own_stacks).rpartition('-')[0]}-"
-            for own_stacks in [f"{known.place.service}-"]
-            for service in (known.place.service, other.service)
-            for name in known_names
-            if name.startswith(own_stacks)
-        )
-        found = [name for name in names if name in known_names or name.startswith(begins)]
-        _, partition, _, _, account, _ = own[0].split(":", 5)
+        found = [name for name in names if name in own or name.startswith((*begins,))]
+        _, partition, _, _, account, _ = next(iter(own.values())).split(":", 5)
         return cls(partition, account, sorted(found))
 
     def fence(self, region: str) -> "Fence":
@@ -309,17 +302,17 @@ class Takeover:
 
     def __init__(self, source: Place, target: Place, *, drained: bool, wait: float | None) -> None:
         self.source, self.target = source.region, target.region
-        self._drained, self._wait, self._place = drained, wait, source
-        with saying(f"reading {self.target}"):
-            self._to = _required(target, source)
-        with saying(f"reading {self.source}"):
-            self._from = (_required if drained else _if_answering)(source, target)
+        self._drained, self._wait, self._places = drained, wait, (source, target)
+        there, self._from = _read(target, source), _read(source, target)
+        if there is None or (drained and self._from is None):
+            silent = self.target if there is None else self.source
+            raise OpsError(f"nothing was changed: {silent} does not answer")
+        self._to = there
         alone = [name for name, one in self._to.replicas.items() if self.source not in one.others]
         if alone:
             raise OpsError(
                 f"nothing was changed: {', '.join(alone)} in {self.target} has no replica in "
-                f"{self.source}, "
-                f"so it has nothing of what was committed there: {explained_by('regions')}"
+                f"{self.source}, and nothing of what was committed there: {explained_by('regions')}"
             )
         if self._from and drained:
             self._check_empty(self._from.waiting)
@@ -343,7 +336,7 @@ class Takeover:
         fence = Step(f"fence {self.source}: deny writes to its tables", DONE_ALREADY)
         lifted = []
         try:
-            roles = FunctionRoles.read(self._to, self._place)
+            roles = FunctionRoles.read(filter(None, (self._from, self._to)), self._places)
             of_source, of_target = roles.fence(self.source), roles.fence(self.target)
             fence = _step(fence.what + _of(of_source.open), of_source.close, needed=of_source.open)
             if of_target.fenced:
@@ -405,18 +398,11 @@ class Takeover:
                     change.counts = {"steps": sum(one.state == DONE for one in steps)}
 
 
-def _required(place: Place, other: Place) -> RegionalDeployment:
-    try:
+def _read(place: Place, other: Place) -> RegionalDeployment | None:
+    """Return the deployment in a Region; None if the Region does not answer."""
+    with suppress(NotAnswering), saying(f"reading {place.region}"):
         return RegionalDeployment.read(place, other)
-    except NotAnswering as error:
-        raise OpsError(f"nothing was changed: {place.region} does not answer: {error}") from None
-
-
-def _if_answering(place: Place, other: Place) -> RegionalDeployment | None:
-    try:
-        return RegionalDeployment.read(place, other)
-    except NotAnswering:
-        return None
+    return None
 
 
 def _of(things: Sequence[str] | Mapping[str, Any]) -> str:
@@ -441,13 +427,13 @@ def status_command(
     both run, which would publish each event twice, or if a Region does not answer.
     """
     here, there = _places(service, other, other_service)
-    found = {a: _if_answering(a, b) for a, b in ((here, there), (there, here))}
+    found = {a: _read(a, b) for a, b in ((here, there), (there, here))}
     known = [one for one in found.values() if one]
     if not known:
         raise OpsError(f"neither {here.region} nor {other} answers")
     fences: dict[Place, Fence] = {}
     with suppress(NotAnswering):
-        roles = FunctionRoles.read(known[0], there if known[0].place == here else here)
+        roles = FunctionRoles.read(known, (here, there))
         fences = {place: roles.fence(place.region) for place in found}
     faults = [f"{place.region} does not answer" for place, one in found.items() if one is None]
     if sum(RELAY in one.chosen(disabled=False) for one in known) > 1:

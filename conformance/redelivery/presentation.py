@@ -67,7 +67,8 @@ def print_report(
     console.print(_table(report.rows))
     _print_heading(console, "Messages")
     for label, told in report.messages.items():
-        console.print(_item(f"{label}: {_shortened(told)}"))
+        end = "…" * (len(told) > _LONGEST_MESSAGE)
+        console.print(_item(f"{label}: {told[:_LONGEST_MESSAGE]}{end}"))
     if report.untried:
         console.print(_item(f"no second message: {report.untried}"))
     if report.failures:
@@ -187,10 +188,6 @@ def _lists(report: Report) -> dict[str, list[str]]:
         "Not run": [f"{fault}: {why}" for fault, why in report.not_run.items()],
         "The fault did not take place in": [", ".join(idle)] * bool(idle),
     }
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…"
 
 
 def _print_heading(console: Console, text: str) -> None:

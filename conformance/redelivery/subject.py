@@ -120,12 +120,10 @@ class Method:
         path: `module:Class.method`, for example `redis.client:Redis.execute_command`. A module of
             the handler's own folder must be in the subject's `keep`.
         unavailable: returns the exception that the driver raises when its server does not answer.
-        writes: whether a call with these arguments may change something; faults on reads differ.
     """
 
     path: str
     unavailable: Callable[[], Exception]
-    writes: Callable[..., bool] = lambda *_, **__: True
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,13 +83,11 @@ def _passing(method: Method, holder: Any, name: str) -> Callable[..., Any]:
             finally:
                 _inside.discard(id(invocation))
 
-        writes = method.writes(*args, **kwargs)
         given = args[1:3] if isinstance(holder, type) else args[:2]
         words = (value if isinstance(value, str) else repr(value) for value in given)
         target = " ".join(" ".join(words).split())[:_SHOWN]
-        return invocation.make(
-            Call(label, target, writes, touches=(f"{label} {target}",) * writes), perform, failures
-        )
+        described = Call(label, target, writes=True, touches=(f"{label} {target}",))
+        return invocation.make(described, perform, failures)
 
     return call
 

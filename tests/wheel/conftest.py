@@ -44,6 +44,10 @@ class Installation:
         """Run targets of the folder's Makefile, with the virtual environment as the active one."""
         return self._run(["make", *targets], **variables)
 
+    def shell(self, command: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a line of a page in the folder."""
+        return self._run(["sh", "-c", command], **variables)
+
     def _run(self, command: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
         env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         env["PATH"] = os.pathsep.join([str(self.venv / "bin"), env["PATH"]])

@@ -20,6 +20,16 @@ PAGE = (ROOT / "docs" / "first-day.md").read_text()
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.DOTALL | re.MULTILINE))
 
 
+ENTRY = "lambda_handler = consumer.lambda_handler"
+ENTRY_OF_POWERTOOLS = """
+from aws_lambda_powertools import Logger
+
+@Logger().inject_lambda_context
+def lambda_handler(event, context):
+    return consumer.lambda_handler(event, context)
+"""
+
+
 def commands(section: str) -> list[str]:
     [block] = re.findall(r"```sh\n(.*?)```", SECTIONS[section], re.DOTALL)
     return [line.partition("  #")[0].rstrip() for line in block.splitlines()]
@@ -78,6 +88,16 @@ def shell(local_service: Installation, tmp_path: Path) -> Iterator[Shell]:
 
 def test_the_first_day_goes_as_the_page_says(shell: Shell) -> None:
     assert commands("A service and its tests") == ["once new service tickets", "make install test"]
+    handler = shell.folder / "functions" / "tickets" / "handler.py"
+    written = handler.read_text()
+    mistyped = written.replace('table("tickets")', 'table("tikets")')
+    handler.write_text(mistyped.replace(ENTRY, ENTRY_OF_POWERTOOLS))
+    shell.run("once local up")
+    refused = shell.run("! once local deploy")
+    assert f"{NAME}-tickets: RegistrationError: the consumer's registration" in refused
+    assert "uses the table 'tikets', which it may not" in refused
+    handler.write_text(written)
+
     sent = shell.follow("Deploy and send")
     ticket = json.loads(sent["once local table tickets"])
     assert (ticket["ticket_id"], ticket["amount"]) == ("t-1", 2)
@@ -86,8 +106,6 @@ def test_the_first_day_goes_as_the_page_says(shell: Shell) -> None:
     broken = shell.follow("Break it")
     assert "invalid-data" in broken["once dlq list"]
 
-    handler = shell.folder / "functions" / "tickets" / "handler.py"
-    written = handler.read_text()
     handler.write_text(f"import not_there\n{written}")
     error = "Unable to import module 'functions.tickets.handler': No module named 'not_there'"
     assert f"{NAME}-tickets: Runtime.ImportModuleError: {error}" in shell.run("! once local deploy")

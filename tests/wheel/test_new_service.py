@@ -1,4 +1,4 @@
-"""`once new service` of the wheel in an empty folder: tested, extended, synthesized."""
+"""`once new service` of the wheel in an empty folder: tested, extended, synthesized, deployed."""
 
 import os
 import re
@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from demo.quiescence import wait_until
+from emulator.embedded_aws import EmbeddedAws
 from tests.wheel.conftest import NAME, ROOT, Installation, step
 
 NPX = """#!/bin/sh
@@ -66,3 +68,31 @@ def test_the_service_holds_no_place_of_the_machine_that_wrote_it(written: Instal
     names = ("Makefile", "README.md", "pyproject.toml", "cdk.json", ".github/workflows/ci.yml")
     texts = [(written.folder / name).read_text() for name in names]
     assert not [text for text in texts if "://" in text or str(written.folder.parent) in text]
+
+
+def test_a_service_for_sam_is_deployed_by_the_steps_of_the_page(
+    service: Installation, account: EmbeddedAws, tmp_path: Path
+) -> None:
+    page = (ROOT / "docs" / "without-the-cdk.md").read_text()
+    section = page.partition("## Try it locally")[2].partition("## ")[0]
+    steps = re.findall(r"^(?:once template|once package|aws|sam) [^#\n]+", section, re.MULTILINE)
+    assert len(steps) == 6
+    desk = Installation(service.venv, tmp_path)
+    env = {**account.environment(), "SAM_CLI_TELEMETRY": "0", "ONCE_SERVICE": "desk"}
+    paths = (service.venv / "bin", ROOT / ".venv-cli" / "bin", os.environ["PATH"])
+    env["PATH"] = os.pathsep.join(map(str, paths))
+    data = """'{"ticket_id": "t-1", "amount": 2}'"""
+    for command in (
+        "once new service desk --tool sam",
+        *(each.replace("tickets", "desk") for each in steps),
+        f"once send --type ticket.requested --id e-1 --data {data}",
+    ):
+        with step(command):
+            done = desk.shell(command, **env)
+        assert done.returncode == 0, done.stdout + done.stderr
+    [stack] = account.client("cloudformation").describe_stacks(StackName="desk-state")["Stacks"]
+    [table] = [
+        each["OutputValue"] for each in stack["Outputs"] if each["OutputKey"] == "TableTickets"
+    ]
+    dynamodb = account.client("dynamodb")
+    wait_until("a ticket", lambda: dynamodb.scan(TableName=table)["Count"] == 1, timeout=120)

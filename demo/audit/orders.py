@@ -404,6 +404,8 @@ def _audit_mail(
 def _dedup_records(evidence: Evidence) -> Iterator[tuple[str, str, Item]]:
     """Yield the consumer and the event type of each dedup record, and the record."""
     for record in evidence.items("dedup"):
+        if text(record, "pk").startswith("#"):
+            continue  # a note or an archive of operators
         if "dedup_key" not in record:  # a sequence item: its events are in a dedup record as well
             yield text(record, "pk").split("#")[0], text(record, "event_type"), record
 

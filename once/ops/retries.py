@@ -19,6 +19,7 @@ from once.ops import terminal
 from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import Deployment
 from once.ops.errors import OpsError, error_with_remedy
+from once.ops.operator_notes import read_notes
 from once.ops.progress import find_deployment, saying
 
 PERIOD = timedelta(hours=2)
@@ -169,6 +170,8 @@ def retries_command(
         shown = [{"consumer": name, **asdict(one)} for name, one in breakers.items()]
         terminal.print_json({"retrying": [*map(asdict, messages)], "open_breakers": shown})
     else:
+        for name, pause in read_notes(deployment).pauses.items():
+            terminal.console.print(f"{name} is {pause}", soft_wrap=True)
         _print(messages, breakers, now)
     faults = {name: one for name, one in found.items() if not isinstance(one, Retries)}
     if faults:

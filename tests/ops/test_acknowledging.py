@@ -78,3 +78,40 @@ def test_the_console_notes_it_and_shows_it_at_the_group_and_the_need(
         assert browser.get(path).text.count("rolling back") == 1
     other = browser.get("dead-letters/letters?consumer=orders&reason=invalid-data").text
     assert "rolling back" not in other
+
+
+THEN, LATER = "2026-01-01T00:00:00Z", "2126-01-01T00:00:00Z"
+STORED: dict[str, dict[str, object]] = {
+    "paused#orders": {"who": "a", "since": THEN, "why": "w", "oldest": THEN},
+    "acknowledged#orders#0": {
+        "consumer": "orders",
+        "reason": None,
+        "error": None,
+        "who": "a",
+        "since": THEN,
+        "until": LATER,
+        "why": "",
+    },
+    "archive#n": {
+        "name": "n",
+        "who": "a",
+        "at": THEN,
+        "until": LATER,
+        "why": "w",
+        "consumers": {"orders": 2},
+        "pieces": 1,
+    },
+}
+"""Notes as they are stored: another form needs a reader of this one."""
+
+
+def test_stored_notes_are_read(cloud: Cloud) -> None:
+    item = {
+        "pk": {"S": "#operators#us-east-1"},
+        **{n: {"S": json.dumps(v)} for n, v in STORED.items()},
+    }
+    cloud.dynamodb.put_item(TableName="physical-dedup", Item=item)
+    notes = read_notes(Deployment.find())
+    assert notes.pauses["orders"].why == "w"
+    assert [one.consumer for one in notes.acknowledged] == ["orders"]
+    assert [one.number for one in notes.archives] == [2]

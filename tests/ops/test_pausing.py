@@ -175,6 +175,9 @@ def test_the_console_pauses_with_a_reason_and_shows_the_pause(
     page = browser.get("").text
     assert "paused since" in page
     assert "rolling back" in page
+    for path in ("retries", "dead-letters?consumer=orders", "dead-letters/letters?consumer=orders"):
+        assert "rolling back" in browser.get(path).text
+    assert "orders is paused since" in stdout_of("retries")
     resumed = planned(browser, state, "pause", consumer="orders", resume="yes")
     confirmed(browser, state, resumed)
     assert (resumed.phase, mappings.states[QUEUE]) == (JobPhase.DONE, "Enabled")

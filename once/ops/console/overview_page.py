@@ -131,6 +131,7 @@ def retries_page(request: Request) -> Response:
         breakers={name: one.breaker for name, one in found.items() if one.breaker},
         unreadable=[name for name in names if name not in found],
         next_text=partial(next_text, now=now),
+        notes=state.read_notes(),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Annotated
 from botocore.exceptions import BotoCoreError, ClientError
 from typer import Option
 
+from once.names import explained_by
 from once.ops import terminal
 from once.ops.aws import clients, function_logs
 from once.ops.aws.deployment import Deployment
@@ -206,6 +207,7 @@ def _print(
     terminal.console.print(table)
     if (more := len(messages) - _MAX_SHOWN) > 0:
         say(f"and {more} more: --json has them all")
+    say(f"what to do: {explained_by('messages-retried')}")
 
 
 def next_text(message: RetryingMessage, now: datetime) -> str:

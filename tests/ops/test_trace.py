@@ -266,6 +266,10 @@ def test_due_event_is_shown_at_its_time_with_what_set_it_and_whether_it_waits(sa
     refuse("scheduler.ListSchedules")
     assert moments(order.id, *SHOP)[-1]["standing"] == "waits for its time"
     assert "note: schedules could not be read" in stdout_of("trace", order.id, *SHOP)
+    # A consumer has it, whatever the clock of this machine and the schedules say.
+    saga.commit("payments", event, key=ORDER_ID)
+    [shown_due] = [one for one in moments(order.id, *SHOP) if one["what"] == "due"]
+    assert shown_due["standing"] == "published"
 
 
 # Entries of dead letters and of the functions' logs.
@@ -438,6 +442,7 @@ def test_consumers_that_committed_two_contents_of_an_event_are_told(saga: Saga) 
     }
     assert "committed by orders" in words(stdout_of("trace", event.id, "--source", "/shop"))
     assert words(stdout_of("dlq", "list")).count("warning: consumers disagree: inventory and") == 1
+    assert "warning: consumers disagree" in words(stdout_of("dlq", "purge", "--dry-run"))
     brief = {name: both[name] for name in ("consumers", "message_ids")}
     assert json.loads(stdout_of("dlq", "list", "--json"))["disagreements"] == [brief]
     for owner, name in (("orders", "inventory"), ("inventory", "orders")):

@@ -323,7 +323,7 @@ def _with_reason(one: AssessedMessage, verdict: Verdict) -> Verdict:
             f"Look at the data first: compare what the event changes with the tables. {_FORMER}",
         )
     if reason in AFTER_REPAIR:
-        return _after_repair(message, verdict.why if one.record else "It will be processed.")
+        return _after_repair(message, verdict.why if one.record else None)
     return replace(verdict, advice=remedy(reason))
 
 
@@ -336,9 +336,13 @@ def _unless_repaired(message: DeadLetter) -> Verdict:
     return _fails_again(message.reason, f", unless its cause is fixed{told}")
 
 
-def _after_repair(message: DeadLetter, effect: str = "It will be processed.") -> Verdict:
-    """Return the verdict on a message that is processed once its cause is repaired."""
-    serving, why = message.queue.serving, f"{effect} Its cause must be repaired first."
+def _after_repair(message: DeadLetter, effect: str | None = None) -> Verdict:
+    """Return the verdict on a message that is processed once its cause is repaired.
+
+    `effect` says what becomes of its pending effect.
+    """
+    serving, why = message.queue.serving, "It will be processed once its cause is repaired."
+    why = f"{effect} Its cause must be repaired first." if effect else why
     if serving is not None:
         order = "after" if serving.since > message.sent_at else "before"
         why += f" {serving} serves, deployed {order} this failure."

@@ -14,10 +14,10 @@ from once.events.identity import key_hash
 from once.events.strict_json import parse
 from once.names import Limits, Reason, explained_by
 from once.ops import dedup_records, terminal
-from once.ops.dead_letters.assessment import AssessedMessage, RedriveOutcome, Verdict, event_of
+from once.ops.dead_letters.assessment import AssessedMessage, RedriveOutcome, Verdict
 from once.ops.dead_letters.dead_letter import DIED, DeadLetter, QueueStay
 from once.ops.dead_letters.grouping import Grouping, MessageRow, failure_groups
-from once.ops.dead_letters.queue_walk import SHOWN_ID, UNREADABLE, error_pattern
+from once.ops.dead_letters.queue_walk import SHOWN_ID, UNREADABLE, error_pattern, producer_of
 from once.ops.operator_notes import OperatorNotes
 
 NO_REASON = "no reason recorded: the function never finished it"
@@ -126,14 +126,15 @@ def _stay(stay: QueueStay) -> str:
 
 def message_json(message: DeadLetter) -> dict[str, Any]:
     """Return a message's metadata. Omits body, key and error text, which may contain its data."""
-    event = event_of(message)
+    read = AssessedMessage.of(message)
+    event = read.event
     return {
         "consumer": message.queue.owner,
         "message_id": message.message_id,
         "reason": message.reason,
         "error": message.error and message.error.partition(":")[0],
         "event_type": event.type if isinstance(event, CloudEvent) else None,
-        "source": event.source if isinstance(event, CloudEvent) else None,
+        "source": producer_of(read),
         "key_hash": message.key and key_hash(message.key),
         "dead_lettered": message.sent_at.isoformat(),
         "first_seen": message.first_seen.isoformat(),
@@ -188,7 +189,7 @@ def groups_table(
     columns = (">number", ">last hour", ">newest", ">oldest", "ids")
     titles = ["reason and error" if name == Grouping.CAUSE else name for name in names]
     if len(by) == 1:
-        titles.append("whom")
+        titles.append("whom and why")
     table = terminal.table(*titles, *columns)
     for group in failure_groups(rows, by):
         newest, oldest = (terminal.format_age(now - group.rows[at].sent_at) for at in (-1, 0))

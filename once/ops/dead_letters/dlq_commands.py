@@ -1,6 +1,6 @@
 """The commands `dlq list`, `show`, `redrive`, `purge`, `archives` and `import`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -86,8 +86,7 @@ def list_command(
             now = datetime.now(UTC)
             table = dead_letter_text.groups_table(messages, now, chosen, excerpt=excerpt)
             terminal.console.print(table)
-            told = [f"warning: {one}" for one in disagreements]
-            for line in terminal.first_lines(told, _MAX_DISAGREEMENTS, " such events"):
+            for line in _warnings(disagreements):
                 terminal.console.print(line, style="bold red", soft_wrap=True)
         else:
             terminal.console.print(
@@ -97,6 +96,11 @@ def list_command(
             terminal.console.print(line, soft_wrap=True)
         terminal.console.print(walk.progress_text)
     walk.raise_if_hidden()
+
+
+def _warnings(disagreements: Iterable[disagreement.Disagreement]) -> list[str]:
+    told = [f"warning: {one}" for one in disagreements]
+    return terminal.first_lines(told, _MAX_DISAGREEMENTS, " such events")
 
 
 def _read(pages: MessageBatches) -> list[DeadLetter]:
@@ -320,7 +324,8 @@ def purge(
         number = terminal.counted(len(messages), "dead letter")
         table = dead_letter_text.groups_table(messages, datetime.now(UTC))
         question = f"archive and delete {number}?" if messages else None
-        if how.agreed(question, table, walk.progress_text):
+        warnings = _warnings(disagreement.find_among(deployment, messages))
+        if how.agreed(question, table, *warnings, walk.progress_text):
             told = options.for_log() | {"message_ids": names, "archive": job.name}
             why = how.reason()
             with (

@@ -96,7 +96,7 @@ class MessageRow:
     Of its error there is the pattern, and of the verdict the advice without ids and numbers.
 
     Attributes:
-        producer: the source of its event; None if the event cannot be read.
+        producer: see `queue_walk.producer_of`.
         about: the subject of its event, or the values that its consumer's key rule takes.
         excerpt: see `masked`.
         committed_by: see `AssessedMessage`.
@@ -131,7 +131,7 @@ class MessageRow:
             sent_at=message.sent_at,
             event_type=event.type if event else None,
             event_id=event.id if event else None,
-            producer=event.source if event else None,
+            producer=queue_walk.producer_of(assessed),
             about=(event and event.subject) or (", ".join(named[1]) if named else None),
             key=key,
             excerpt=masked(message.original.body),
@@ -175,7 +175,7 @@ class FailureGroup:
         told = {
             Grouping.CONSUMER: one.consumer,
             Grouping.CAUSE: f"{one.reason or DIED}: {one.error}",
-            Grouping.PRODUCER: one.producer or f"{queue_walk.UNREADABLE} events",
+            Grouping.PRODUCER: one.producer or f"{queue_walk.UNREADABLE} bodies",
             Grouping.HOUR: f"{one.sent_at:%Y-%m-%d %H}:00 UTC",
         }
         return ", ".join(told[by] for by in self.by)
@@ -200,13 +200,15 @@ class FailureGroup:
 
     @property
     def whom(self) -> list[str]:
-        """What the group's events have that it does not name: consumers, producers, subjects."""
+        """The facts that its messages do not have in common, and the subjects of their events."""
         told = []
         if Grouping.CONSUMER not in self.by:
             told.append(f"at {_most_common(row.consumer for row in self.rows)}")
         if Grouping.PRODUCER not in self.by:
-            sources = (row.producer or "an unreadable event" for row in self.rows)
+            sources = (row.producer or "an unreadable body" for row in self.rows)
             told.append(f"from {_most_common(sources)}")
+        if Grouping.CAUSE not in self.by:
+            told.append(f"because of {_most_common(row.reason or DIED for row in self.rows)}")
         about = dict.fromkeys(row.about for row in reversed(self.rows) if row.about)
         if about:
             more = f", … ({len(about)} in all)" if len(about) > _SHOWN else ""

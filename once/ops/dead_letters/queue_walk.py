@@ -58,7 +58,8 @@ _MAX_IDS_SHOWN = 5
 
 MAX_CHARACTERS = 160
 UNREADABLE = "unreadable"
-"""Name for the source of an event that cannot be read."""
+"""Name for the source of an event that has none."""
+_SOURCE, _MAX_HEAD = re.compile(r'"source"\s*:\s*"([^"\\]{1,200})"'), 2_000
 NO_ERROR = "no error recorded"
 """Pattern of a message without an error text."""
 
@@ -76,6 +77,14 @@ def error_pattern(error: str | None, most: int = MAX_CHARACTERS) -> str:
     return shown if len(shown) <= most else shown[: most - 1] + "…"
 
 
+def producer_of(read: AssessedMessage) -> str | None:
+    """Return the source of a message's event, also of one that no consumer can read."""
+    if isinstance(read.event, CloudEvent):
+        return read.event.source
+    found = _SOURCE.search(read.message.original.body[:_MAX_HEAD])
+    return found and single_line(found[1])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFilter:
     """Selects dead letters that match every condition that is not None.
@@ -84,7 +93,7 @@ class MessageFilter:
         reason: reason code, or `died` for messages without one.
         error: the pattern of the error: see `error_pattern`.
         key: the event's id, or a part of a dedup key.
-        source: the event's source; `UNREADABLE` for events that cannot be read.
+        source: the event's source, see `producer_of`; `UNREADABLE` for those without one.
     """
 
     reason: str | None = None
@@ -102,8 +111,8 @@ class MessageFilter:
             return True
         read = AssessedMessage.of(message)
         event = read.event
-        known = (event.id, event.source) if isinstance(event, CloudEvent) else (None, None)
-        return self.matches_event(read.pk, *known)
+        event_id = event.id if isinstance(event, CloudEvent) else None
+        return self.matches_event(read.pk, event_id, producer_of(read))
 
     def matches_failure(self, reason: str | None, pattern: str, sent_at: datetime) -> bool:
         return (
@@ -153,7 +162,7 @@ class SearchOptions:
         str | None,
         Option(
             help="Only events of this producer, by their CloudEvents source; "
-            f"`{UNREADABLE}` selects those that cannot be read."
+            f"`{UNREADABLE}` selects bodies without one."
         ),
     ] = None
     since: Annotated[str | None, since_option("dead letters")] = None

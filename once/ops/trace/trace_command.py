@@ -320,6 +320,10 @@ class TraceSearch:
         """Return the standings of the due events of a graph; by the clock if AWS refuses."""
         group, found = self._deployment.schedule_group_name, {}
         for _, event, due in graph.due_events():
+            named = event.source, event.id
+            if not graph.records.keys().isdisjoint(graph.keys.get(named, ())):
+                found[named] = DueStanding.PUBLISHED  # a consumer has it
+                continue
             try:
                 standing = standing_of(event, due, group, now)
             except (BotoCoreError, ClientError) as error:
@@ -328,7 +332,7 @@ class TraceSearch:
                     f"{error_with_remedy(error)}"
                 )
                 group, standing = None, standing_of(event, due, None, now)
-            found[event.source, event.id] = standing
+            found[named] = standing
         return found
 
     def _dead_letters(self) -> list[DeadLetter]:

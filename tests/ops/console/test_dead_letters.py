@@ -76,7 +76,7 @@ def test_messages_that_failed_alike_are_one_group_with_their_verdicts(
     assert 'aria-label="3 dead letters since 20' in text
     assert "3 after the repair" in words(text)
     assert "from /test (3)" in words(text)
-    assert "from an unreadable event (1)" in words(text)
+    assert "from an unreadable body (1)" in words(text)
     letters = words(browser.get("dead-letters/letters").text)
     assert "noted id-b from /test" in letters
     assert "1 fails again" in words(text)

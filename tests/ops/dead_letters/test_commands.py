@@ -98,10 +98,11 @@ def test_groups_have_the_facts_that_are_asked_for_and_tell_whom_they_touch() -> 
     assert first.whom == ["at inventory (1), orders (1)", "about o-1, o-2"]
     assert [group.title for group in others] == [
         "permanent: no stock, /till",
-        "permanent: no price, unreadable events",
+        "permanent: no price, unreadable bodies",
     ]
     assert first.query == {"reason": "permanent", "error": "no price", "source": "/shop"}
     last = shown["hour"][-1]
+    assert "because of permanent (1)" in last.whom
     assert last.title == f"{NOW - timedelta(minutes=70):%Y-%m-%d %H}:00 UTC"
     chosen = SearchOptions(since=last.query["since"], until=last.query["until"]).message_filter()
     assert [one.message_id for one in rows if one.matches(chosen)] == ["70"]
@@ -116,11 +117,13 @@ def test_an_excerpt_shows_the_shape_of_a_body_and_no_value() -> None:
 
 
 def test_the_producer_selects_and_groups(mixed: Shop) -> None:
+    mixed.dead_letter('{"specversion": "0.3", "source": "/till", "data": {"sou')
+    assert len(listed("--source", "/till")["letters"]) == 1
     assert len(listed("--source", "/test")["letters"]) == 3
     assert len(listed("--source", "unreadable")["letters"]) == 2
     output = stdout_of("dlq", "list", "--by", "producer", "--excerpt")
     found = sorted(row[:3:2] for row in rows(output) if row[0])
-    assert found == [["/test", "3"], ["unreadable", "2"]]
+    assert found == [["/test", "3"], ["/till", "1"], ["unreadable", "2"]]
     assert "at orders (3)" in output
     assert "--by / --excerpt" in stderr_of("dlq", "list", "--excerpt", "--json", code=2)
 

@@ -75,7 +75,9 @@ async function refresh() {
     main.replaceChildren(...read.querySelector("main").childNodes);
     for (const id of opened) document.getElementById(id)?.setAttribute("open", "");
     if (place >= 0) {
-      const same = focusable(main).filter((one) => alike(one, active));
+      // Of several alike, such as links with one text, the nearest: the first may be pages above.
+      const all = focusable(main), distance = (one) => Math.abs(all.indexOf(one) - place);
+      const same = all.filter((one) => alike(one, active)).sort((a, b) => distance(a) - distance(b));
       (document.getElementById(active.id) ?? same[0])?.focus();
     }
     writeTimes();

@@ -22,7 +22,8 @@ from msgspec import Struct
 from functions.payments.handler import consumer as payments
 from once import Consumer, Key, Transaction
 from once.cdk import ConsumerProps, TableProps
-from once.names import Record, State
+from once.events.identity import commit_prefix
+from once.names import COMMIT_ATTRIBUTE, Record, State
 from once.settings import Dedup
 from proof.ledger import Scenario, check, event_of
 from proof.scenarios.effects import LINES, PUBLISHER, Effect
@@ -36,10 +37,14 @@ from proof.world.world import World
 KINDS = ("opened", "credited", "renamed", "closed")
 TORN = True
 """Whether the items of a transaction may arrive separately: what is believed of record dedup."""
-COUNTED = ("runs", "changes", "missing", "missing for good", "doubled", "written before the fence")
+COUNTED = (
+    *("runs", "changes", "missing", "missing for good", "doubled", "told"),
+    "written before the fence",
+)
 """Figures of each row: changes that an entry owes to an item, those that are missing at
-rest and after everything was sent again, those that were made twice, and writes of a Region that
-had come back and did not know yet that another one had taken over."""
+rest and after everything was sent again, those that were made twice, how many of both a comparison
+at the takeover had told, and writes of a Region that had come back and did not know yet that
+another one had taken over."""
 _ACCOUNTS, _BANK, _MIRRORED, _PAYMENTS = "accounts", "bank", "mirrored", "payments"
 
 Place = tuple[str, str]
@@ -297,6 +302,7 @@ class Regions(Half):
         self.exposed: set[Place] = set()
         self.sent: set[str] = set()
         self.counted: Counter[tuple[str, str]] = Counter()
+        self._told: set[Place] = set()
         self._records: dict[Place, set[Place]] = {}
 
     def lose(self) -> None:
@@ -311,6 +317,7 @@ class Regions(Half):
         other.relays_from = self.world.tasks.now
         if self.loss.kind == "drained":
             self.stop()
+        self._told = self._compared()
         for account in self.accounts:
             for number, body in enumerate(account.bodies):
                 is_accepted = self.has_effect(_ACCOUNTS, body)
@@ -322,6 +329,21 @@ class Regions(Half):
                     other.soon(partial(other.publish, body))
             if account.sent != "once":
                 other.soon(partial(other.request_charge, account))
+
+    def _compared(self) -> set[Place]:
+        """Return consumer and entry where `once region reconcile` finds a record or an item alone.
+
+        It is given every event that this Region has committed.
+        """
+        tables = self.standby.world.tables.items
+        every = self.world.tables.items[DEDUP].keys() | tables[DEDUP].keys()
+        written = {
+            item[COMMIT_ATTRIBUTE]["S"][:16]
+            for table in tables.keys() - {DEDUP}
+            for item in tables[table].values()
+        }
+        alone = [pk for pk in every if (pk in tables[DEDUP]) != (commit_prefix(pk) in written)]
+        return {(pk.partition("#")[0], pk.rpartition(":")[2]) for pk in alone}
 
     def stop(self) -> None:
         """Disable the mapping of the relay, which would publish what the other Region commits."""
@@ -422,10 +444,13 @@ class Regions(Half):
             if repeated:
                 self._count("changes")
             if number > 1 and repeated:
-                yield from self._judged("doubled", is_torn and found[record] in self.exposed)
+                is_exposed = is_torn and found[record] in self.exposed
+                yield from self._judged("doubled", is_exposed, told=record in self._told)
             if number < 1:
-                word = "missing for good" if repeated else "missing"
-                yield from self._judged(word, is_torn and (table, key) in self.exposed)
+                word, told = (
+                    ("missing for good", record in self._told) if repeated else ("missing", False)
+                )
+                yield from self._judged(word, is_torn and (table, key) in self.exposed, told=told)
 
     def _places(self, consumer: str, entry: str, account: str) -> list[Place]:
         """Return the items that a consumer writes for an entry."""
@@ -435,9 +460,10 @@ class Regions(Half):
             return [(_MIRRORED, account)]
         return [(_ACCOUNTS, account)] + [(_BANK, "all")] * (not self.loss.on_items)
 
-    def _judged(self, what: str, may_be: bool) -> Iterator[str]:
+    def _judged(self, what: str, may_be: bool, *, told: bool = False) -> Iterator[str]:
         if may_be:
             self._count(what)
+            self.counted[self.loss.row, "told"] += told
         else:
             yield what
 

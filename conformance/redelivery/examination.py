@@ -293,9 +293,10 @@ class _Examiner:
             printed = (
                 f"\n  | {line[:_WIDTH]}" for line in shared.output().splitlines()[-_LINES_SHOWN:]
             )
+            unread = (f"\n  not read: {each}" for each in shared.subject.unread)
             raise SubjectError(
                 f"{shared.subject.handler} does not process the sample, without any fault{reason}."
-                f"{_told(outcome)}{''.join(printed)}"
+                f"{_told(outcome)}{''.join((*unread, *printed))}"
             ) from next(iter(outcome.errors), None)
         return outcome
 

@@ -102,14 +102,12 @@ class Answer:
         status: the HTTP status.
         body: bytes, text, or what JSON can hold.
         method: the method; empty for all.
-        headers: more headers of the answer.
     """
 
     url: str
     status: int = 200
     body: Any = field(default_factory=dict)
     method: str = ""
-    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -488,6 +488,8 @@ def test_an_expiry_that_is_declared_to_be_none_does_not_expire() -> None:
             {"timeout_seconds": 2},
             "does not process the sample, without any fault: add --table missing:KEY",
         ),
+        ("starts", {}, "add what stepfunctions.StartExecution needs, by `set_up` of a Subject"),
+        ("starts", {"unread": ["a key"]}, "not read: a key"),
         ("copies_a_file", FILES, "add the object files/o-1, by `set_up` of a Subject"),
         ("starts_a_process", IN_ORDERS, r"starts a process at right_and_wrong\.py:\d+"),
         ("spawns_a_process", {}, r"starts a process at right_and_wrong\.py:\d+"),

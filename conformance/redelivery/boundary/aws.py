@@ -262,6 +262,8 @@ class AwsRequest:
             yield f"--{_NOT_FOUND[code]} {name or self.parameters.get('QueueName', 'NAME')}"
         elif self.service == "s3" and code in {"404", "NoSuchKey"} and "Key" in self.parameters:
             yield f"the object {name}/{self.parameters['Key']}, by `set_up` of a Subject"
+        elif self.service not in {"dynamodb", "s3", "sns", "sqs"}:
+            yield f"what {self.name} needs, by `set_up` of a Subject, or its answer, by `answers`"
 
     def without_the_last(self) -> tuple[dict[str, Any], Callable[[Any], dict[str, Any]]]:
         """Return the parameters of a batch without its last entry, and what completes the answer.

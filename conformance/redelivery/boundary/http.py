@@ -123,7 +123,7 @@ class HttpServers:
         content = answer.body
         if not isinstance(content, bytes):
             content = (content if isinstance(content, str) else json.dumps(content)).encode()
-        response = Response(answer.status, {**_JSON, **answer.headers}, content)
+        response = Response(answer.status, _JSON, content)
         if request.writes:
             # An equal PUT or DELETE changes nothing more: RFC 9110, section 9.2.2.
             same = repr(request.content) if request.method in _IDEMPOTENT else ""

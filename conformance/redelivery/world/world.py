@@ -26,7 +26,6 @@ import botocore.useragent
 import moto.core.responses
 import moto.sqs.models
 import time_machine
-from botocore.loaders import create_loader
 from moto import mock_aws
 from moto.core.models import MockAWS
 from moto.moto_api._internal import mock_random
@@ -166,8 +165,6 @@ def _exit(status: int) -> None:
 # The AWS SDK and its simulation, made fast: what they compute anew for each client and request,
 # although it is always the same, is kept for all runs of this Python process.
 
-_loader = functools.cache(create_loader)
-
 
 def _by_identity(make: Callable[..., Any]) -> Callable[..., Any]:
     """Return what makes an object once for the same arguments, which need not be hashable."""
@@ -198,6 +195,8 @@ def _by_name(alias: Callable[[Any, str], str]) -> Callable[[Any, str], str]:
 _KEPT: tuple[tuple[Any, str, Callable[..., Any]], ...] = tuple(
     (module, name, keep(getattr(module, name)))
     for module, name, keep in (
+        # Reading the models takes most of a client's making.
+        (botocore.session, "create_loader", functools.cache),
         # Models and rules of endpoints are the loader's, and stay the same objects.
         (botocore.client, "ServiceModel", _by_identity),
         (botocore.regions, "EndpointProvider", _by_identity),
@@ -218,9 +217,6 @@ _KEPT: tuple[tuple[Any, str, Callable[..., Any]], ...] = tuple(
 def accelerated() -> Iterator[None]:
     """Keep models, endpoint rules and names of operations for all clients of this process."""
     with contextlib.ExitStack() as stack:
-        # Reading the models takes most of a client's making.
-        loader = patch.object(botocore.session, "create_loader", lambda *_, **__: _loader())
-        stack.enter_context(loader)
         for module, name, kept in _KEPT:
             stack.enter_context(patch.object(module, name, kept))
         yield

@@ -235,14 +235,15 @@ def stayed_lines(assessed: Iterable[AssessedMessage]) -> Iterator[str]:
     """Yield id and verdict of each message; of several that differ in ids and times, once."""
     groups: dict[str, dict[str, str]] = {}
     for one in assessed:
-        name, told = one.message.message_id, str(one.verdict)
-        pattern = error_pattern(told.replace(name, "MESSAGE_ID"), len(told))
-        groups.setdefault(pattern, {})[name] = told
+        name = one.message.message_id
+        told = str(one.verdict).replace(name, "MESSAGE_ID")
+        groups.setdefault(error_pattern(told, len(told)), {})[name] = told
     for pattern, members in groups.items():
         if len(members) == 1:
-            yield from (f"{name}: {told}" for name, told in members.items())
+            yield from (f"{n}: {told.replace('MESSAGE_ID', n)}" for n, told in members.items())
             continue
-        yield f"{len(members)} messages: {pattern}"
+        told, *others = {*members.values()}
+        yield f"{len(members)} messages: {pattern if others else told}"
         yield from _id_lines([*members])
 
 

@@ -4,6 +4,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from once.names import RELAY, DeadLetterAttribute, Limits
 from once.ops.aws.clients import ATTEMPTS, RateLimiter
 from once.ops.dead_letters import redrive as redrive_module
 from once.ops.dead_letters.dead_letter import WAITS, DeadLetter
+from once.ops.dead_letters.dead_letter_text import stayed_lines
 from once.ops.dead_letters.queue_walk import QueueWalk
 from once.ops.dead_letters.redrive import redriven_message
 from once.ops.errors import ExitCode
@@ -173,6 +175,22 @@ def test_advice_on_several_messages_is_told_once_with_their_ids(unsafe: Shop) ->
     assert "2 dead letters stayed: 2 messages: Needs a person. The effect 'charge' may" in said
     assert said.count("Find out at the provider") == said.count("settle MESSAGE_ID --done") == 1
     assert [said.count(name) for name in names] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("at", "told"),
+    [
+        ((6, 6), "Version 6 serves: purge MESSAGE_ID"),
+        ((6, 7), "Version … serves: purge MESSAGE_ID"),
+    ],
+)
+def test_advice_has_what_the_messages_share(at: tuple[int, int], told: str) -> None:
+    assessed: list[Any] = [
+        SimpleNamespace(message=SimpleNamespace(message_id=name), verdict=text)
+        for name, text in ((f"m-{n}", f"Version {v} serves: purge m-{n}") for n, v in enumerate(at))
+    ]
+    assert [*stayed_lines(assessed)] == [f"2 messages: {told}", "    m-0", "    m-1"]
+    assert [*stayed_lines(assessed[:1])] == ["m-0: Version 6 serves: purge m-0"]
 
 
 def test_unsafe_message_is_sent_only_by_its_id_and_the_option(unsafe: Shop) -> None:

@@ -160,6 +160,14 @@ def test_a_log_line_identifies_the_message_and_says_its_result(
     assert logged(function, sent, *faults) == expected | ids
 
 
+def test_a_duplicate_in_the_same_batch_has_a_line_of_its_own(function: Function) -> None:
+    log = Log(function.aws)
+    function.run(message("a", message_id="m-1"), message("a", message_id="m-2"))
+    lines = [line for line in log.lines() if "message_id" in line]
+    found = [(line["message"], line["message_id"], line["key_hash"]) for line in lines]
+    assert found == [("duplicate", "m-2", key_hash("notes#event#/test#a"))]
+
+
 @pytest.mark.parametrize("body", ["{}", "[]"])
 def test_without_a_key_the_message_id_is_logged(function: Function, body: str) -> None:
     found = logged(function, record(body, "m-1"))

@@ -9,7 +9,13 @@ from starlette.testclient import TestClient
 from once.ops.aws.deployment import Deployment
 from once.ops.console.state import ConsoleState
 from once.ops.errors import ExitCode
-from once.ops.operator_notes import Acknowledgement, read_notes, write_acknowledgement
+from once.ops.operator_notes import (
+    Acknowledgement,
+    Pause,
+    read_notes,
+    write_acknowledgement,
+    write_pause,
+)
 from tests.ops.cloud import Cloud
 from tests.ops.console.conftest import _patient, browser, confirmed, planned, state  # noqa: F401
 from tests.ops.support import refuse, run, stderr_of, stdout_of, words
@@ -76,6 +82,11 @@ def test_the_console_notes_it_and_shows_it_at_the_group_and_the_need(
     paths = ("", "dead-letters", "dead-letters/letters?consumer=orders&reason=permanent")
     for path in paths:
         assert browser.get(path).text.count("rolling back") == 1
+    now = datetime.now(UTC)
+    write_pause(state.deployment, "orders", Pause("a", now, "provider is down", now))
+    state.readings._kept.clear()
+    page = browser.get("").text
+    assert ("provider is down" in page, page.count("rolling back")) == (True, 1)
     other = browser.get("dead-letters/letters?consumer=orders&reason=invalid-data").text
     assert "rolling back" not in other
 

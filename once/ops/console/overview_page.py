@@ -71,7 +71,7 @@ def needs(
         if row.breaker:
             yield Need(name, str(row.breaker), row.breaker.since, _RETRIES, route="retries")
         if row.pause and row.pause_text:
-            yield Need(name, row.pause_text, row.pause.since, "Resume it when its cause is gone.")
+            yield Need(name, row.pause_text, None, "Resume it when its cause is gone.")
         for fault in row.mapping_faults:
             yield Need(name, fault, None, "Enable it, or deploy again.")
         if row.dead_letters:

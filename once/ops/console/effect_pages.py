@@ -6,7 +6,8 @@ from once.ops.aws.clients import client
 from once.ops.console.jobs import Job, Progress
 from once.ops.console.rendering import FormData, Request, Response, page
 from once.ops.console.state import ConsoleState, max_age, state_of
-from once.ops.dedup_records import DedupRecordReader, record_lines
+from once.ops.dedup_records import DedupRecordReader, declared, record_lines
+from once.ops.effect_shapes import shape_of
 from once.ops.errors import OpsError
 from once.ops.pending_effects import list_pending, pending_effect, read_decision, settle
 
@@ -31,8 +32,9 @@ def effects_page(request: Request) -> Response:
 def effect_page(request: Request) -> Response:
     key = request.query_params.get("key", "")
     effect = pending_effect(_records(state_of(request)), key)
-    lines = record_lines(effect.item, datetime.now(UTC))
-    return page(request, "effect.html", effect=effect, lines=lines)
+    lines, known = record_lines(effect.item, datetime.now(UTC)), declared(effect.intent)
+    shape = shape_of(known.returns) if known and known.returns is not None else '"ch_1"'
+    return page(request, "effect.html", effect=effect, lines=lines, shape=shape)
 
 
 def plan_settlement(request: Request, form: FormData) -> Job:

@@ -255,6 +255,8 @@ def test_contents_about_which_consumers_disagree_are_side_by_side(
         text = browser.get(path).text
         assert "<th>Committed by inventory</th><th>Committed by orders</th>" in text
         assert '<td data-label="inventory"><code>[]</code></td>' in text
+        landmarks = re.findall(r'aria-label="(Verdict on .+?)"', text)
+        assert len({*landmarks}) == len(landmarks) > 0
 
 
 def test_hostile_content_is_text(saga: Saga, browser: TestClient) -> None:
@@ -367,8 +369,14 @@ def test_an_unknown_effect_is_listed_and_settled_after_a_dry_run(
     story = browser.get("message", params={"key": KEY}).text
     assert "pending: unknown" in story
     assert "effects/one?key=" in story
+    form = browser.get("effects/one", params={"key": KEY}).text
+    assert "it returns string" in form
+    assert 'name="done" placeholder="string"' in form
     evidence = "<b>seen</b> at the provider"
     given = {"key": KEY, "outcome": "done", "done": '"ref-1"', "why": evidence}
+    refused = browser.post(SETTLE, data=given | {"done": "7"})
+    assert refused.status_code == 409
+    assert "$ is not string" in refused.text
     job = planned(browser, state, SETTLE, **given)
     shown = browser.get(page_of(state, job)).text
     assert "&lt;b&gt;seen&lt;/b&gt;" in shown

@@ -81,7 +81,10 @@ def test_a_pass_names_its_limits_and_a_failure_its_severity() -> None:
 # Reports for programs.
 
 
-def test_annotations_stand_at_the_lines_of_the_differences() -> None:
+def test_annotations_stand_at_the_lines_of_the_differences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # of no repository
     late = Difference(Kind.STUCK, "m1", detail="100% still\nin the queue")
     text = FORMATS["github"](
         [replace(FAILED, results=(*FAILED.results, result("refused@1", late)))]
@@ -113,7 +116,10 @@ def test_junit_has_a_case_for_each_fault() -> None:
     assert suite.attrib["errors"] == suite.attrib["tests"]
 
 
-def test_sarif_has_a_result_for_each_kind_and_place() -> None:
+def test_sarif_has_a_result_for_each_kind_and_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # of no repository
     content = json.loads(FORMATS["sarif"]([FAILED, FAILED]))
     [run] = content["runs"]
     places = [

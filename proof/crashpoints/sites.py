@@ -91,6 +91,15 @@ _OTHERS: dict[str, tuple[str, ...]] = {
     "sends events again that lie in the table: a fault ends the command, which is run again": (
         "once.ops.republication.queue_sender.<locals>.send.<locals>.<lambda> sqs.SendMessageBatch",
     ),
+    "a step of a takeover, which is read before it is done and may be repeated, "
+    "tests/ops/test_region_takeover.py": (
+        "once.ops.region_takeover.Fence.close iam.PutRolePolicy",
+        "once.ops.region_takeover.Fence.lift iam.DeleteRolePolicy",
+    ),
+    "each write has a condition; an event whose record was deleted, and that was not sent, is "
+    "found absent, tests/ops/test_region_reconciliation.py": (
+        "once.ops.region_reconciliation.Reconciliation._write dynamodb.TransactWriteItems",
+    ),
     "sends an event again under its key: a consumer that has committed it finds a duplicate, "
     "tests/ops/webhooks/test_replay.py": (
         "once.ops.webhooks.replay.QueueTarget.send sqs.SendMessage",

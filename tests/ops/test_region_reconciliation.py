@@ -94,6 +94,20 @@ def test_a_choice_changes_its_finding_alone_and_is_asked_for(torn: Shop) -> None
     assert torn.waiting() == []
 
 
+def test_a_command_that_ends_between_deletion_and_sending_is_repeated(
+    torn: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(region_reconciliation, "queue_sender", gone)
+        assert run(*COMMAND, "--send-again", "--yes").exit_code != 0
+    assert reconciled("--send", "--yes")["id-record"] == ("absent", "sent")
+    torn.work_off()
+    assert torn.counted() == dict.fromkeys(NAMES, 1)
+
+
 def test_a_record_that_was_written_meanwhile_is_kept(
     torn: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

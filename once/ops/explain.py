@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path, PurePosixPath
+from textwrap import indent
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +25,7 @@ _FOLDER = _PACKAGED if _PACKAGED.exists() else Path(__file__).parents[2] / "docs
 """The wheel has the pages beside this module, a checkout in its own folder."""
 
 _FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"^```[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
 _IMAGE = re.compile(r"!\[([^\]]*)\]\([^)]*\)")
 _LINK = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])+)\]\(([^)\s]+)\)")
@@ -190,7 +192,11 @@ def explain_command(
         return
     from rich.markdown import Markdown  # for this command alone: it takes a while to import
 
-    terminal.console.print(Markdown(text, hyperlinks=False))
+    for number, part in enumerate(_CODE.split(text)):
+        if number % 2:  # a line of code is copied: it is not broken
+            terminal.console.print(indent(part, " "), soft_wrap=True)
+        elif part.strip():
+            terminal.console.print(Markdown(part, hyperlinks=False), "")
     if more:
         terminal.console.print(f"\nonce explain also has: {', '.join(more)}")
 

@@ -53,6 +53,15 @@ def test_a_command_is_explained_by_its_help_and_the_form_of_its_json() -> None:
     assert "Commands:" in stdout_of("explain", "dlq")
 
 
+def test_a_line_of_code_is_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    page = (ROOT / "docs" / "without-the-cdk.md").read_text()
+    code = re.findall(r"^(?:sam deploy|once template|aws cloudformation) .*$", page, re.MULTILINE)
+    shown = stdout_of("explain", "without-the-cdk")
+    assert code
+    assert [line for line in code if f" {line}\n" not in shown] == []
+
+
 def test_without_a_subject_all_are_listed_and_for_a_wrong_one_the_nearest() -> None:
     listed = words(stdout_of("explain"))
     assert [name for name in SUBJECTS if name not in listed] == []

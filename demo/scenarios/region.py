@@ -58,7 +58,7 @@ _LABELS = {
 }
 
 Applied = Mapping[str, Sequence[str]]
-"""What each table of a Region has applied, each as often as it was."""
+"""Ids of the changes that each table of a Region has applied, once for each time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ class MappingChange:
 
     @property
     def lines(self) -> list[str]:
-        """What the change does, a sentence each."""
+        """What the change does, as sentences."""
         row, waiting = self.status, terminal.counted(self.status.waiting, "message")
         oldest = "" if row.oldest_seconds is None else f", the oldest {row.oldest_text}"
         found = [

@@ -13,7 +13,8 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from botocore.exceptions import ClientError, ConnectionError, HTTPClientError  # noqa: A004
+from botocore import exceptions
+from botocore.exceptions import ClientError
 from rich.table import Table
 from typer import BadParameter, Option
 
@@ -60,7 +61,7 @@ class NotAnswering(Exception):
 def _answering() -> Iterator[None]:
     try:
         yield
-    except (ConnectionError, HTTPClientError) as error:
+    except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:
         raise NotAnswering(str(error)) from error
     except ClientError as error:
         if error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= 500:

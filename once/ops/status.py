@@ -139,7 +139,7 @@ class QueueStatus:
 
     @property
     def pause_text(self) -> str | None:
-        """Who has paused the consumer, and until when it can wait, as a text; None if nobody."""
+        """Who has paused the consumer, and how long messages may wait; None if nobody has."""
         if self.pause is None:
             return None
         explained = explained_by("paused")

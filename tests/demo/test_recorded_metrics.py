@@ -1,4 +1,4 @@
-"""What the metrics of a run are recorded from."""
+"""The recorder of a run's metrics: log lines of functions, invocations, depths of queues."""
 
 import json
 from typing import Any

@@ -15,6 +15,7 @@ from moto import mock_aws
 from moto.sqs.models import Message, Queue
 from typer.main import get_command, get_group
 
+from once.ops import pausing
 from once.ops.aws import clients
 from once.ops.dead_letters import queue_walk as walk
 from once.ops.terminal import console
@@ -22,6 +23,7 @@ from tests.accelerated import accelerated
 from tests.ops.checkout import Door
 from tests.ops.cloud import REGION, Cloud
 from tests.ops.hostile import Mess
+from tests.ops.mappings import Lambda
 from tests.ops.shop import Shop
 from tests.ops.support import OK, refusal
 from tests.ops.tracing import Saga
@@ -148,3 +150,10 @@ def saga(cloud: Cloud) -> Saga:
 def door(cloud: Cloud) -> Door:
     """The same deployment, with a function that has commands."""
     return Door(cloud)
+
+
+@pytest.fixture
+def mappings(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Lambda:
+    """The mappings of orders and inventory, without pauses between two looks at them."""
+    monkeypatch.setattr(pausing, "LOOK_SECONDS", 0)
+    return Lambda()

@@ -1,23 +1,14 @@
-"""`ack`: who works on failures, and where others see it."""
+"""`ack`: who works on failures, and where commands show it."""
 
 import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from starlette.testclient import TestClient
 
 from once.ops.aws.deployment import Deployment
-from once.ops.console.state import ConsoleState
 from once.ops.errors import ExitCode
-from once.ops.operator_notes import (
-    Acknowledgement,
-    Pause,
-    read_notes,
-    write_acknowledgement,
-    write_pause,
-)
+from once.ops.operator_notes import Acknowledgement, read_notes, write_acknowledgement
 from tests.ops.cloud import Cloud
-from tests.ops.console.conftest import _patient, browser, confirmed, planned, state  # noqa: F401
 from tests.ops.support import refuse, run, stderr_of, stdout_of, words
 
 
@@ -66,29 +57,6 @@ def test_a_consumer_that_does_not_exist_is_refused_and_unread_notes_take_nothing
     assert "has no consumer 'ordrs'" in stderr_of("ack", "ordrs")
     refuse("dynamodb.GetItem")
     assert "1 dead letter" in run("status").stderr
-
-
-def test_the_console_notes_it_and_shows_it_at_the_group_and_the_need(
-    failed: Cloud,
-    browser: TestClient,  # noqa: F811
-    state: ConsoleState,  # noqa: F811
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for path in ("dead-letters/letters?consumer=orders", ""):
-        assert "works on it" not in browser.get(path).text
-    job = planned(browser, state, "acknowledge", consumer="orders", reason="permanent")
-    confirmed(browser, state, job, why="rolling back")
-    state.readings._kept.clear()
-    paths = ("", "dead-letters", "dead-letters/letters?consumer=orders&reason=permanent")
-    for path in paths:
-        assert browser.get(path).text.count("rolling back") == 1
-    now = datetime.now(UTC)
-    write_pause(state.deployment, "orders", Pause("a", now, "provider is down", now))
-    state.readings._kept.clear()
-    page = browser.get("").text
-    assert ("provider is down" in page, page.count("rolling back")) == (True, 1)
-    other = browser.get("dead-letters/letters?consumer=orders&reason=invalid-data").text
-    assert "rolling back" not in other
 
 
 THEN, LATER = "2026-01-01T00:00:00Z", "2126-01-01T00:00:00Z"

@@ -1,67 +1,16 @@
-"""`pause` and `resume`: the mappings, the note, and where the pause is shown."""
+"""`pause` and `resume`: the mappings, the note, and where commands show the pause."""
 
 import json
-from typing import Any
 
 import pytest
-from starlette.testclient import TestClient
 
 from once.ops import pausing
-from once.ops.console.jobs import JobPhase
-from once.ops.console.state import ConsoleState
 from once.ops.errors import ExitCode
 from tests.ops.cloud import Cloud
-from tests.ops.console.conftest import _patient, browser, confirmed, planned, state  # noqa: F401
-from tests.ops.support import (
-    OK,
-    answer_with,
-    refusal,
-    refuse,
-    rows,
-    run,
-    stderr_of,
-    stdout_of,
-    words,
-)
+from tests.ops.mappings import ISOLATION, OTHER, QUEUE, Lambda
+from tests.ops.support import refusal, refuse, rows, run, stderr_of, stdout_of, words
 from tests.ops.test_main import has_documented_shape
 from tests.ops.test_status import answer_ages
-
-QUEUE, ISOLATION, OTHER = (digit * 36 for digit in "123")
-MAPPINGS = {QUEUE: "once-orders", ISOLATION: "once-orders", OTHER: "once-inventory"}
-
-
-class Lambda:
-    """Event source mappings. A change takes until the next but one list of them."""
-
-    def __init__(self) -> None:
-        self.states = dict.fromkeys(MAPPINGS, "Enabled")
-        self.refusals: list[Any] = []
-        answer_with("lambda.ListEventSourceMappings", self._list)
-        answer_with("lambda.UpdateEventSourceMapping", self._update)
-
-    def _list(self, _: Any) -> Any:
-        arn = "arn:aws:lambda:us-east-1:123456789012:function"
-        found = [
-            {"UUID": uuid, "FunctionArn": f"{arn}:{name}:live", "State": self.states[uuid]}
-            for uuid, name in MAPPINGS.items()
-        ]
-        ends = {"Disabling": "Disabled", "Enabling": "Enabled"}
-        self.states = {uuid: ends.get(now, now) for uuid, now in self.states.items()}
-        return OK, {"EventSourceMappings": found}
-
-    def _update(self, params: Any) -> Any:
-        if self.refusals:
-            return self.refusals.pop()
-        enabled = json.loads(params["body"])["Enabled"]
-        uuid = params["url_path"].rpartition("/")[2]
-        self.states[uuid] = "Enabling" if enabled else "Disabling"
-        return OK, {}
-
-
-@pytest.fixture
-def mappings(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> Lambda:
-    monkeypatch.setattr(pausing, "LOOK_SECONDS", 0)
-    return Lambda()
 
 
 def pause() -> str:
@@ -159,26 +108,3 @@ def test_a_trace_says_that_a_paused_consumer_has_the_event_waiting(cloud: Cloud)
     assert "orders is paused since" in told
     stdout_of("resume", "orders", "--yes")
     assert "paused" not in stderr_of("trace", "placed-1", "--source", "/shop")
-
-
-def test_the_console_pauses_with_a_reason_and_shows_the_pause(
-    cloud: Cloud,
-    mappings: Lambda,
-    browser: TestClient,  # noqa: F811
-    state: ConsoleState,  # noqa: F811
-) -> None:
-    job = planned(browser, state, "pause", consumer="orders")
-    assert "say why" in confirmed(browser, state, job) or job.phase is JobPhase.PLANNED
-    confirmed(browser, state, job, why="rolling back")
-    assert (job.phase, mappings.states[QUEUE]) == (JobPhase.DONE, "Disabled")
-    state.readings._kept.clear()
-    page = browser.get("").text
-    assert "paused since" in page
-    assert "rolling back" in page
-    for path in ("retries", "dead-letters?consumer=orders", "dead-letters/letters?consumer=orders"):
-        assert "rolling back" in browser.get(path).text
-    assert "orders is paused since" in stdout_of("retries")
-    resumed = planned(browser, state, "pause", consumer="orders", resume="yes")
-    confirmed(browser, state, resumed)
-    assert (resumed.phase, mappings.states[QUEUE]) == (JobPhase.DONE, "Enabled")
-    assert [entry["command"] for entry in cloud.logged()] == ["pause"] * 2 + ["resume"] * 2

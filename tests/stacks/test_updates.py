@@ -218,19 +218,19 @@ RECORDED = {
     ("AWS::SQS::Queue", "FifoQueue"): "fifo",
     ("AWS::SQS::Queue", "QueueName"): "consumers",
 }
-"""What the deployed names keep from changing, and their part that does it (test_deployed.py)."""
+"""Properties that deployed.json keeps from changing, with the part of it that does so."""
 FIXED = {
     ("AWS::SNS::Topic", "FifoTopic"): "An ordered topic has a logical id of its own.",
     ("AWS::SNS::Topic", "TopicName"): "It follows from the name of the stack.",
 }
-"""Why no line and no option changes it under the logical id."""
+"""Properties that no line and no option changes under a logical id, with the reason."""
 HARMLESS = {
     ("AWS::SNS::Subscription", "Endpoint"): "Queues keep their logical ids (logical_ids.json).",
     ("AWS::SNS::Subscription", "Protocol"): "It is always SQS.",
     ("AWS::SNS::Subscription", "TopicArn"): "The new one begins first; both deliver duplicates.",
     ("AWS::SES::EmailIdentity", "EmailIdentity"): "It has no data: SES verifies the new address.",
 }
-"""Why a replacement loses nothing."""
+"""Properties whose replacement loses nothing, with the reason."""
 
 
 def values_set_at_creation(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 RETENTION = timedelta(seconds=dedup_records.MESSAGE_LIFETIME_SECONDS)
-"""How long an archive is kept: an import of any of its messages is safe for at most as long."""
+"""How long an archive is kept. No message of it can be imported safely for longer."""
 _PIECE_BYTES = 300_000
 _PIECES_PER_SECOND = 2.0
 """A piece costs 600 write units in a transaction: faster, it could throttle the consumers."""

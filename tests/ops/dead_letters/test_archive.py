@@ -420,9 +420,13 @@ def rewrite(change: Callable[[str], str]) -> None:
     archives.write(found.name, [change(zlib.decompress(packed).decode())], found.until)
 
 
+def with_line(line: str) -> Callable[[str], str]:
+    return lambda text: f"{text}{line}\n"
+
+
 def test_archive_with_another_line_is_refused_without_its_text(purged: Shop) -> None:
     for line in ("no JSON", "{}", '{"consumer": "orders", "message_id": 1}', "customer-7"):
-        rewrite(lambda text, line=line: f"{text}{line}\n")  # type: ignore[misc]
+        rewrite(with_line(line))
         said = support.stderr_of("dlq", "import", "--yes", NAME)
         assert "cannot be read (a line is no" in said
         assert "nothing was imported" in said

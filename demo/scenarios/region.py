@@ -165,7 +165,7 @@ def _play(here: Shop, there: Shop, random: Random) -> tuple[dict[str, int], dict
     Returns:
         The figures that must be 0, and the size of the run.
     """
-    over = ("region", "fail-over", "--to", OTHER_REGION, "--other-service", STANDBY)
+    over = ("region", "fail-over", "--other", OTHER_REGION, "--other-service", STANDBY)
     back = ("region", "fail-back", "--other", OTHER_REGION, "--other-service", STANDBY)
     agreed = ("--wait", "1", "--yes")
     rounds = [Round.draw(number, random) for number in range(3)]

@@ -493,7 +493,7 @@ def _replica_table(found: RegionalDeployment) -> Table:
 
 @app.command("fail-over")
 def fail_over_command(
-    to: Annotated[str, Option(metavar="REGION", help="The Region that takes over.")],
+    other: Annotated[str, Option(metavar="REGION", help="The Region that takes over.")],
     how: ChangeOptions,
     drained: Annotated[
         bool, Option("--drained", help="This Region answers, and has no more messages.")
@@ -514,7 +514,7 @@ def fail_over_command(
     """
     if drained is pulled:
         raise BadParameter("give exactly one of these", param_hint="--drained or --pulled")
-    here, there = _places(service, to, other_service)
+    here, there = _places(service, other, other_service)
     takeover = Takeover(here, there, drained=drained, wait=wait)
     _take_over(takeover, "region fail-over", how)
 

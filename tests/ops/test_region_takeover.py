@@ -16,7 +16,7 @@ from tests.ops.support import OK, add_to_answer, answer_with, refusal, run, stde
 from tests.ops.test_main import has_documented_shape
 
 OTHER = "eu-central-1"
-TAKE_OVER = ("region", "fail-over", "--to", OTHER, "--yes")
+TAKE_OVER = ("region", "fail-over", "--other", OTHER, "--yes")
 BACK = ("region", "fail-back", "--other", OTHER, "--yes", "--wait", 0)
 FUNCTION_ROLES = [f"once-service-OrdersRoleA1-{end}" for end in ("X7", "Y8")]
 ALL = {*CONSUMERS, RELAY, UNROUTED}
